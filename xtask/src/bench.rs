@@ -15,10 +15,13 @@ pub(crate) struct BenchArgs {
     pub(crate) quick: bool,
     /// Whether the peers take part, and are installed if they are missing.
     pub(crate) against_peers: bool,
+    /// A Python that is new enough for Aegra, which takes part in `server` if one is named.
+    pub(crate) aegra: Option<String>,
 }
 
 pub(crate) const NAMES: &[&str] = &[
-    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "archie", "all", "page",
+    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "server", "archie", "all",
+    "page",
 ];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
@@ -38,6 +41,9 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     command.args(args.json.then_some("--json"));
     command.args(args.quick.then_some("--quick"));
     command.args(args.against_peers.then_some("--peers"));
+    if let Some(python) = &args.aegra {
+        command.args(["--aegra", python]);
+    }
     let status = command.status()?;
     if !status.success() {
         bail!("the bench `{name}`: {status}");

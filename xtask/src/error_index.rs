@@ -27,6 +27,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("restate", "Asking a cluster"),
     ("worker", "Workers of a cluster"),
     ("cron", "Orders by the clock"),
+    ("schedule", "Schedules"),
     ("model", "Asking models"),
     ("tool", "Tools of agents"),
     ("mcp", "MCP servers"),

@@ -56,6 +56,12 @@ commands:
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back
         fanout                  wide supersteps on two workers, one of them killed
+        server                  the server, killed and started again while clients use it in every way
+        streams                 streams of the server that are cut at random bytes and resumed
+        outages [--runs N] [--every MIN-MAX]
+                                the server while its PostgreSQL goes away every MIN to MAX seconds
+        slow [--seconds N | --minutes N]
+                                a node of the server that runs for N seconds or minutes (default: 10 minutes)
   fuzz [TARGET...] [--seconds N] [--seed N] [--guided [--jobs N] [--record]] [--json]
                                 run the fuzz targets of testing/fuzz from their corpus, each for N seconds (default: 2)
                                 --guided  with coverage counters and libFuzzer (default: 60 seconds; builds for minutes)
@@ -65,11 +71,14 @@ commands:
   package [--json]              pack every crate that is published, and build each from what was packed
   advisories --from PATH [--into FOLDER]
                                 make a snapshot of the advisories from a clone of the RustSec database
-  bench chain|loop|fanout|resume|parked|threads|restate|archie|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|server|archie|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
                                 archie  the program that people install: its size and its start
                                 restate  workers on a Restate of their own, into results/bench-restate.json
+                                server [--aegra PYTHON]
+                                     the server over HTTP; next to peers, into results/bench-server.json
+                                     --aegra  a Python 3.12 or newer, for Aegra to be among the peers
                                 all  every other one, into results/bench.json
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   weight [NAME...] [--record] [--json]
@@ -208,6 +217,7 @@ fn parse_crash(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
             Long("backend") => args.backend = Some(parser.value()?.string()?),
             Long("trials") => args.trials = Some(parser.value()?.parse()?),
             Long("seconds") => args.seconds = Some(parser.value()?.parse()?),
+            Long("minutes") => args.minutes = Some(parser.value()?.parse()?),
             Long("runs") => args.runs = Some(parser.value()?.parse()?),
             Long("every") => args.every = Some(parser.value()?.parse_with(parse_range)?),
             Long("seed") => args.seed = Some(parser.value()?.parse()?),
@@ -330,6 +340,7 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 "peers" => args.against_peers = true,
                 unknown => return Err(format!("`--against` takes peers, not `{unknown}`").into()),
             },
+            Long("aegra") => args.aegra = Some(parser.value()?.string()?),
             Long("json") => args.json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
@@ -337,6 +348,9 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
     if args.name.is_empty() {
         return Err(format!("`bench` takes {}", bench::NAMES.join(", ")).into());
+    }
+    if args.aegra.is_some() && !(args.name == "server" && args.against_peers) {
+        return Err("`--aegra` belongs to `bench server --against peers`".into());
     }
     Ok(Command::Bench(args))
 }
@@ -501,6 +515,16 @@ mod tests {
                 ..bench::BenchArgs::default()
             }))
         );
+        assert_eq!(
+            parse_line("bench server --against peers --aegra python3.12 --json"),
+            Ok(Command::Bench(bench::BenchArgs {
+                name: "server".to_owned(),
+                json: true,
+                against_peers: true,
+                aegra: Some("python3.12".to_owned()),
+                ..bench::BenchArgs::default()
+            }))
+        );
         assert_eq!(parse_line("verify --help"), Ok(Command::Help));
         assert_eq!(
             parse_line("package --json"),
@@ -545,6 +569,15 @@ mod tests {
         assert_eq!(
             parse_line("crash restarts --runs 9 --every 1-3"),
             Ok(Command::Crash(restarts))
+        );
+        let slow = crash_trials::CrashArgs {
+            name: "slow".to_owned(),
+            minutes: Some(10),
+            ..Default::default()
+        };
+        assert_eq!(
+            parse_line("crash slow --minutes 10"),
+            Ok(Command::Crash(slow))
         );
     }
 
@@ -607,6 +640,7 @@ mod tests {
             "crash restarts --every 3-1",
             "bench",
             "bench chain --against everybody",
+            "bench server --aegra python3.12",
             "error-index x",
             "advisories",
             "deny advisories",

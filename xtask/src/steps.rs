@@ -140,6 +140,18 @@ pub(crate) const STEPS: &[Step] = &[
     short("crash leaders", cargo(&crash("leaders", "2"))),
     short("crash upgrade", cargo(&crash("upgrade", "1"))),
     short("crash fanout", cargo(&crash("fanout", "2"))),
+    short("crash server", cargo(&crash("server", "10"))),
+    short(
+        "crash server, postgres",
+        cargo(&crash_on("postgres", "server", "5")),
+    ),
+    short("crash streams", cargo(&crash("streams", "60"))),
+    short("crash outages", cargo(&outages("200", "1-3"))),
+    // Longer than every lease, timeout and interval between the server and PostgreSQL.
+    short(
+        "crash slow",
+        cargo(&slow_on("postgres", ["--seconds", "40"])),
+    ),
     short(
         "bench loop",
         cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
@@ -253,6 +265,25 @@ pub(crate) const STEPS: &[Step] = &[
     long("crash leaders, all", cargo(&crash("leaders", "20"))),
     long("crash upgrade, all", cargo(&crash("upgrade", "10"))),
     long("crash fanout, all", cargo(&crash("fanout", "10"))),
+    long("crash server, all", cargo(&crash("server", "300"))),
+    long(
+        "crash server, postgres, all",
+        cargo(&crash_on("postgres", "server", "300")),
+    ),
+    long("crash streams, all", cargo(&crash("streams", "1000"))),
+    long(
+        "crash streams, postgres, all",
+        cargo(&crash_on("postgres", "streams", "1000")),
+    ),
+    long("crash outages, all", cargo(&outages("5000", "5-40"))),
+    long(
+        "crash slow, all",
+        cargo(&slow_on("sqlite", ["--minutes", "10"])),
+    ),
+    long(
+        "crash slow, postgres, all",
+        cargo(&slow_on("postgres", ["--minutes", "10"])),
+    ),
     long("bench chain", cargo(&bench("chain"))),
     long("bench loop, all", cargo(&bench("loop"))),
     long("bench fanout", cargo(&bench("fanout"))),
@@ -280,6 +311,15 @@ const fn chain_on(backend: &'static str, seconds: &'static str) -> [&'static str
 
 const fn restarts(runs: &'static str, every: &'static str) -> [&'static str; 10] {
     crash_with("restarts", ["--runs", runs, "--every", every])
+}
+
+const fn outages(runs: &'static str, every: &'static str) -> [&'static str; 10] {
+    crash_with("outages", ["--runs", runs, "--every", every])
+}
+
+const fn slow_on(backend: &'static str, time: [&'static str; 2]) -> [&'static str; 10] {
+    let [unit, length] = time;
+    crash_with("slow", ["--backend", backend, unit, length])
 }
 
 const fn recover_on(backend: &'static str, threads: &'static str) -> [&'static str; 10] {

@@ -43,9 +43,7 @@ impl App {
         match &settings.store {
             Store::Sqlite(path) => {
                 if settings.engine != Engine::Local {
-                    bail!(
-                        "workers of a cluster share their threads: give --store postgres://… with --engine restate:URL"
-                    );
+                    bail!(NO_SHARED_STORE);
                 }
                 let store = open_sqlite(path)?;
                 Self::over(settings, store.clone(), Arc::new(store), makers)
@@ -286,6 +284,10 @@ fn deps(
         spending: limits.map(|limits| Spending::new(memory.clone()).per_thread(limits.clone())),
     }
 }
+
+/// Says what to do about a cluster over a file.
+pub(crate) const NO_SHARED_STORE: &str =
+    "workers of a cluster share their threads: give --store postgres://… with --engine restate:URL";
 
 /// Connects to the store on a PostgreSQL server.
 pub async fn connect(url: &str) -> anyhow::Result<Postgres> {

@@ -276,11 +276,24 @@ hex_id! {
     AssistantId
 }
 
+hex_id! {
+    /// Id of a cron: a request for runs that repeats on a schedule.
+    CronId
+}
+
 impl RunId {
     /// Returns the id of the run that this key names on a thread. The same key on another thread is another run.
     pub fn of_key(thread: &ThreadId, key: &str) -> Self {
         let parts = [&thread.tenant, &thread.name, key].map(|part: &str| part.as_bytes());
         Self(derive("run key", &parts))
+    }
+
+    /// Returns the id of the run that a tick of a cron makes: one id, however many processes fire the tick.
+    pub fn of_tick(tenant: &str, cron: CronId, due: Timestamp) -> Self {
+        Self(derive(
+            "tick",
+            &[tenant.as_bytes(), &cron.0, &due.0.to_le_bytes()],
+        ))
     }
 
     pub(crate) fn derive(thread: &ThreadId, seq: Seq, epoch: Epoch) -> Self {
@@ -467,6 +480,13 @@ impl FramePath {
     /// Whether this path lies strictly below `other`.
     pub(crate) fn is_below(&self, other: &Self) -> bool {
         self.0.len() > other.0.len() && self.0.starts_with(&other.0)
+    }
+}
+
+impl FromIterator<FrameSegment> for FramePath {
+    /// Collects levels, outermost first.
+    fn from_iter<I: IntoIterator<Item = FrameSegment>>(segments: I) -> Self {
+        Self(segments.into_iter().collect())
     }
 }
 

@@ -106,8 +106,8 @@ pub use command::{Command, Goto, Gotos, NodeRef, Payload, SendTo, Target};
 pub use error::NodeError;
 pub use graph::{Failed, Graph, GraphBuilder, RetryPolicy, Siblings, SubgraphLife, Timeout};
 pub use ids::{
-    AssistantId, END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId, START,
-    Seq, TaskId, ThreadId, Timestamp,
+    AssistantId, CronId, END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId,
+    START, Seq, TaskId, ThreadId, Timestamp,
 };
 pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx, NodeStore, TestCx, with};

@@ -1,14 +1,21 @@
 //! The registry: what a server keeps besides the threads themselves. A *run* is a request to a thread with a row of its own, so
-//! that it can be queued, listed, joined and cancelled; an *assistant* is a graph with a configuration, in versions.
+//! that it can be queued, listed, joined and cancelled; an *assistant* is a graph with a configuration, in versions; a *cron*
+//! makes a run at each tick of its schedule.
 //!
-//! Every row belongs to a tenant, and no call spans tenants, apart from those of the queue that executes runs.
+//! Every row belongs to a tenant, and no call spans tenants, apart from those of the queue that executes runs and of the timer
+//! that fires crons.
 
 mod assistants;
+mod crons;
 mod memory;
 mod runs;
 
 pub use assistants::{
     Assistant, AssistantChange, AssistantQuery, AssistantSort, CreatedAssistant, NewAssistant,
+};
+pub use crons::{
+    ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, CronTick, FiredTick,
+    NewCron, TickRun,
 };
 pub use memory::MemoryRegistry;
 pub use runs::{
@@ -18,9 +25,9 @@ pub use runs::{
 use serde_json::Value as Json;
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
-use crate::ids::{AssistantId, RunId, ThreadId, Timestamp};
+use crate::ids::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 
-/// Stores runs and assistants.
+/// Stores runs, assistants and crons.
 ///
 /// Every call is atomic. A call that is repeated because its reply was lost leaves the registry as one call would, apart from
 /// [`take_runs`](Self::take_runs), which takes further runs, and [`change_assistant`](Self::change_assistant), which makes a
@@ -54,12 +61,28 @@ pub trait Registry: Send + Sync + 'static {
     fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>>;
 
     /// Marks every running run as pending again, apart from those that are `held`, and returns how many there were. Only the owner
-    /// of the queue may call this: what it does not hold is what a crash left, or what it was given in a reply that got lost.
+    /// of a queue may call this: what it does not hold is what a crash left, or what it was given in a reply that got lost. A queue
+    /// of several processes uses [`release_idle_runs`](Self::release_idle_runs).
     fn release_runs<'a>(
         &'a self,
         held: &'a [RunId],
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<u64>>;
+
+    /// Marks running runs as changed now: they are still executed. For a queue of several processes.
+    fn touch_runs<'a>(
+        &'a self,
+        runs: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>>;
+
+    /// Marks running runs as pending again that did not change after a time, and returns how many there were. For a queue of several
+    /// processes: whichever executed them is gone.
+    fn release_idle_runs(
+        &self,
+        unchanged_since: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, CheckpointResult<u64>>;
 
     /// Stores how a run ended. Returns whether it was pending or running until now; the first end stays.
     fn end_run<'a>(
@@ -69,7 +92,8 @@ pub trait Registry: Send + Sync + 'static {
         end: &'a RunEnd,
     ) -> BoxFuture<'a, CheckpointResult<bool>>;
 
-    /// Ends a pending run as interrupted, so that it never starts. Does nothing to a running one: its driver must stop it.
+    /// Ends a pending run as interrupted, so that it never starts. Does nothing to one that was ever taken: its thread may be in the
+    /// middle of it, so a driver must stop it, even if it was released since.
     fn cancel_run<'a>(
         &'a self,
         tenant: &'a str,
@@ -145,6 +169,55 @@ pub trait Registry: Send + Sync + 'static {
         tenant: &'a str,
         id: AssistantId,
     ) -> BoxFuture<'a, CheckpointResult<bool>>;
+
+    /// Stores a new cron. If one with its id exists, nothing is stored, and it is returned.
+    fn create_cron<'a>(&'a self, cron: &'a NewCron)
+    -> BoxFuture<'a, CheckpointResult<CreatedCron>>;
+
+    /// Returns a cron of the tenant.
+    fn cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<CronRow>>>;
+
+    /// Returns the crons that match a query.
+    fn crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<Vec<CronRow>>>;
+
+    /// Returns how many crons match a query, on all pages.
+    fn count_crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<u64>>;
+
+    /// Changes a cron, unless it has changed since the caller read it: what is due next follows from what was read. See
+    /// [`CronChange::applied`] for what a change does.
+    fn change_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+        change: &'a CronChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<ChangedCron>>;
+
+    /// Deletes a cron. Returns whether it existed. The runs that it made stay.
+    fn delete_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>>;
+
+    /// Returns the crons that are due, of all tenants: at most `limit`, those first that are due the longest.
+    fn due_crons(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<CronRow>>>;
+
+    /// Returns the time at which the next cron is due, of all tenants; `None` if none is due ever again.
+    fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>>;
+
+    /// Fires a tick: moves the cron to its next one, and stores the run of this one, as [`create_run`](Self::create_run) does. Both
+    /// are one write, so a tick is one run, whichever process dies and however many look at the cron at once. Writes nothing
+    /// if the cron is no longer as the tick was made from.
+    fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>>;
 }
 
 /// Whether a JSON value contains another: every field of an object, every element of an array in some place, and an equal scalar.

@@ -1,15 +1,17 @@
-//! The registry: runs and assistants.
+//! The registry: runs, assistants and crons.
 
 mod assistants;
+mod crons;
 mod runs;
 
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
-    NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
+    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
+    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
 };
-use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
 
 use crate::Postgres;
@@ -50,6 +52,22 @@ impl Registry for Postgres {
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<u64>> {
         Box::pin(async move { Ok(runs::release(&self.pool, held, now).await?) })
+    }
+
+    fn touch_runs<'a>(
+        &'a self,
+        runs: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move { Ok(runs::touch(&self.pool, runs, now).await?) })
+    }
+
+    fn release_idle_runs(
+        &self,
+        unchanged_since: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(runs::release_idle(&self.pool, unchanged_since, now).await?) })
     }
 
     fn end_run<'a>(
@@ -155,6 +173,69 @@ impl Registry for Postgres {
         id: AssistantId,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
         Box::pin(async move { Ok(assistants::delete(&self.pool, tenant, id).await?) })
+    }
+
+    fn create_cron<'a>(
+        &'a self,
+        cron: &'a NewCron,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedCron>> {
+        Box::pin(async move { Ok(crons::create(&self.pool, cron).await?) })
+    }
+
+    fn cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<CronRow>>> {
+        Box::pin(async move { Ok(crons::find(&self.pool, tenant, id).await?) })
+    }
+
+    fn crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(async move {
+            let found = crons::matching(&self.pool, query).await?;
+            Ok(query.page_of(found))
+        })
+    }
+
+    fn count_crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let found = crons::matching(&self.pool, query).await?;
+            Ok(found.len() as u64)
+        })
+    }
+
+    fn change_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+        change: &'a CronChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<ChangedCron>> {
+        Box::pin(async move { Ok(crons::change(&self.pool, tenant, id, change, now).await?) })
+    }
+
+    fn delete_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(crons::delete(&self.pool, tenant, id).await?) })
+    }
+
+    fn due_crons(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(async move { Ok(crons::due(&self.pool, now, limit).await?) })
+    }
+
+    fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(crons::next_due(&self.pool).await?) })
+    }
+
+    fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
+        Box::pin(async move { Ok(crons::fire(&self.pool, tick).await?) })
     }
 }
 

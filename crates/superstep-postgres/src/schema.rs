@@ -29,6 +29,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     leases,
     registry,
     lifetimes,
+    crons,
 ];
 
 const TABLES: &str = "
@@ -329,6 +330,32 @@ fn lifetimes(_: u32) -> String {
     CREATE INDEX listing_ends ON listing ((updated::numeric + lifetime_ms::numeric))
         WHERE lifetime_ms IS NOT NULL;
     CREATE INDEX listing_created ON listing (tenant, created DESC, name);"
+        .to_owned()
+}
+
+/// Crons. A tenant has few of them, so a list reads them all. Only crons that will fire are in the index. The tenant is stored as
+/// that of an assistant is.
+fn crons(_: u32) -> String {
+    "-- `thread` is the name of the thread; null if each run has a thread of its own.
+    CREATE TABLE cron (
+        created bigint NOT NULL,
+        updated bigint NOT NULL,
+        next bigint,
+        ends bigint,
+        enabled boolean NOT NULL,
+        id uuid NOT NULL,
+        assistant uuid NOT NULL,
+        thread text COLLATE \"C\",
+        tenant bytea NOT NULL,
+        principal bytea NOT NULL,
+        schedule bytea NOT NULL,
+        zone bytea,
+        metadata bytea NOT NULL,
+        arguments bytea NOT NULL,
+        error bytea,
+        PRIMARY KEY (tenant, id)
+    );
+    CREATE INDEX cron_next ON cron (next) WHERE next IS NOT NULL;"
         .to_owned()
 }
 

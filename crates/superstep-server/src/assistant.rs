@@ -3,28 +3,21 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use sha1::{Digest, Sha1};
 use superstep::graph::Definition;
 use superstep::registry::{Assistant, CreatedAssistant, NewAssistant};
 use superstep::{AssistantId, Timestamp};
 use uuid::{Uuid, uuid};
 
-use crate::Shared;
 use crate::caller::{Caller, assistant_id};
 use crate::error::{ApiError, ApiResult};
+use crate::{Shared, wire};
 
 /// The namespace from which clients compute the ids of default assistants.
 const NAMESPACE: Uuid = uuid!("6ba7b821-9dad-11d1-80b4-00c04fd430c8");
 
 /// Returns the id of a graph's default assistant: a UUID of version 5.
 pub(crate) fn default_id(graph: &str) -> AssistantId {
-    let hash = Sha1::new()
-        .chain_update(NAMESPACE.as_bytes())
-        .chain_update(graph.as_bytes())
-        .finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash[..16]);
-    let id = uuid::Builder::from_sha1_bytes(bytes).into_uuid();
+    let id = wire::uuid_of_name(NAMESPACE.into_bytes(), graph.as_bytes());
     AssistantId::from_bytes(id.into_bytes())
 }
 
@@ -55,12 +48,9 @@ pub(crate) async fn find(
         return default_assistant(app, caller, name).await.map(Some);
     }
     let id = assistant_id(name).ok_or_else(|| invalid(app, name))?;
-    if let Some(found) = app.registry().assistant(&caller.tenant, id).await? {
-        return Ok(Some(found));
-    }
     match app.graphs.keys().find(|graph| default_id(graph) == id) {
         Some(graph) => default_assistant(app, caller, graph).await.map(Some),
-        None => Ok(None),
+        None => Ok(app.registry().assistant(&caller.tenant, id).await?),
     }
 }
 
@@ -78,6 +68,11 @@ pub(crate) fn graph_of(app: &Shared, assistant: &Assistant) -> ApiResult<Arc<Def
 
 /// Returns the default assistant of a graph. A tenant gets its own when it first uses it.
 async fn default_assistant(app: &Shared, caller: &Caller, graph: &str) -> ApiResult<Assistant> {
+    // All runs of a graph come here, and only the first has to write.
+    let id = default_id(graph);
+    if let Some(found) = app.registry().assistant(&caller.tenant, id).await? {
+        return Ok(found);
+    }
     let new = default_of(graph, &caller.tenant, app.runtime.now());
     Ok(match app.registry().create_assistant(&new).await? {
         CreatedAssistant::Stored(found) | CreatedAssistant::Exists(found) => found,

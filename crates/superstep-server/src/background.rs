@@ -10,7 +10,7 @@ use superstep::{ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::error::ApiResult;
-use crate::{App, Shared, thread};
+use crate::{App, Shared, cron, thread};
 
 /// Tasks of the server, which end with it.
 #[derive(Default)]
@@ -102,17 +102,22 @@ async fn end_lifetime(app: &Shared, expired: &ExpiredThread, now: Timestamp) -> 
     }
 }
 
-/// Deletes a thread and its runs.
+/// Deletes a thread, its runs and its crons.
 pub(crate) async fn delete_thread(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
+    cron::delete_of_thread(app, thread).await?;
+    delete_rows(app, thread).await
+}
+
+async fn delete_rows(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
     app.runtime.checkpointer().delete(thread).await?;
     app.registry().delete_runs(thread).await?;
     app.feeds.forget(thread);
     Ok(())
 }
 
-/// Deletes a thread with an id that the server chose. The id is never used again, so the store need not remember it.
+/// Deletes a thread with an id that the server chose, for one run. The id is never used again, so the store need not remember it.
 pub(crate) async fn forget_thread(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
-    delete_thread(app, thread).await?;
+    delete_rows(app, thread).await?;
     app.runtime.checkpointer().forget(thread).await?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use superstep::{AssistantId, RunId, ThreadId};
+use superstep::{AssistantId, CronId, RunId, ThreadId};
 use uuid::Uuid;
 
 use crate::error::{ApiError, ApiResult};
@@ -48,6 +48,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub(crate) fn run_id(text: &str) -> ApiResult<RunId> {
     let id = read_uuid(text).ok_or_else(|| ApiError::invalid("Invalid run ID: must be a UUID"))?;
     Ok(RunId::from_bytes(id.into_bytes()))
+}
+
+/// Reads a cron's id from a path.
+pub(crate) fn cron_id(text: &str) -> ApiResult<CronId> {
+    let id = read_uuid(text).ok_or_else(|| ApiError::invalid("Invalid cron ID: must be a UUID"))?;
+    Ok(CronId::from_bytes(id.into_bytes()))
 }
 
 /// Reads an assistant's id; `None` if the text is not a UUID.

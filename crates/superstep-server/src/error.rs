@@ -5,11 +5,12 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use http::header::RETRY_AFTER;
 use serde_json::json;
 use superstep::__private::chain;
 use superstep::error::{CheckpointError, NameError, OpenError, ValueError};
 use superstep::store::StoreError;
-use superstep::{DriveError, ThreadId};
+use superstep::{DriveError, ScheduleError, ThreadId};
 
 /// Why a request was refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +78,13 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+        let body = Json(json!({ "detail": self.detail }));
+        match self.status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                (self.status, [(RETRY_AFTER, RETRY_SECONDS)], body).into_response()
+            }
+            status => (status, body).into_response(),
+        }
     }
 }
 
@@ -129,6 +136,12 @@ impl From<ValueError> for ApiError {
     }
 }
 
+impl From<ScheduleError> for ApiError {
+    fn from(error: ScheduleError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         match &error {
@@ -142,6 +155,9 @@ impl From<StoreError> for ApiError {
         }
     }
 }
+
+/// After how many seconds a client may try again what could not be done now.
+const RETRY_SECONDS: &str = "1";
 
 #[cfg(test)]
 mod tests {
@@ -159,5 +175,7 @@ mod tests {
         let broken = ApiError::from(CheckpointError::store("/srv/secret.db is locked"));
         assert_eq!(broken.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(broken.detail, "checkpoint-store");
+        assert_eq!(broken.into_response().headers()[RETRY_AFTER], "1");
+        assert!(!missing.into_response().headers().contains_key(RETRY_AFTER));
     }
 }

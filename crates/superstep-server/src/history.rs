@@ -5,8 +5,8 @@
 //! | entry | checkpoints |
 //! | --- | --- |
 //! | a run started with an input | two: before the input was applied, and after |
-//! | a superstep ended | one, if it was one of the root graph |
-//! | an update, a fork | one |
+//! | a superstep ended, an update | one, if it was one of the root graph; two for an update in the name of the input |
+//! | a fork | one |
 //! | a failed attempt, a stop, a resume | none: they change no state that clients see |
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::Value as Json;
 use superstep::checkpoint::format::EntryKind;
 use superstep::graph::Definition;
 use superstep::run::ThreadState;
-use superstep::{Seq, ThreadId, Value};
+use superstep::{FramePath, Seq, ThreadId, Value};
 
 use crate::Shared;
 use crate::error::ApiResult;
@@ -105,6 +105,7 @@ pub(crate) async fn newest(
         Some(head) if newest.id.place == AFTER => Checkpoint {
             state: ThreadState {
                 at: newest.state.at,
+                run: newest.state.run.clone(),
                 ..head
             },
             ..newest
@@ -143,35 +144,36 @@ fn checkpoints_of(states: &[ThreadState], is_all: bool) -> Vec<Checkpoint> {
             continue;
         };
         let parent = parent_of(state, &states[index + 1..]);
-        let step = i64::try_from(state.step).unwrap_or(i64::MAX);
         let after = Checkpoint {
             id: CheckpointId::after(state.seq),
             parent,
             source,
-            step,
+            step: i64::try_from(state.step + state.restarts).unwrap_or(i64::MAX),
             state: state.clone(),
         };
-        if state.kind != EntryKind::Input {
-            found.push(after);
-            continue;
-        }
-        let id = CheckpointId {
-            seq: state.seq,
-            place: BEFORE_INPUT,
-        };
-        found.push(Checkpoint {
-            parent: Some(id),
-            ..after
-        });
-        found.push(Checkpoint {
-            id,
-            parent,
-            source: "input",
-            step: step - 1,
-            state: before_input(state, older),
-        });
+        found.extend(with_input(after, older));
     }
     found
+}
+
+/// Returns a checkpoint, and the one before its input if it has one.
+fn with_input(after: Checkpoint, older: Option<&ThreadState>) -> Vec<Checkpoint> {
+    if !after.state.is_input {
+        return vec![after];
+    }
+    let id = CheckpointId {
+        seq: after.id.seq,
+        place: after.id.place - 1,
+    };
+    let before = Checkpoint {
+        id,
+        parent: after.parent,
+        source: "input",
+        step: after.step - 1,
+        state: before_input(&after.state, older),
+    };
+    let parent = Some(id);
+    vec![Checkpoint { parent, ..after }, before]
 }
 
 fn before_input(state: &ThreadState, older: Option<&ThreadState>) -> ThreadState {
@@ -186,14 +188,14 @@ fn before_input(state: &ThreadState, older: Option<&ThreadState>) -> ThreadState
 
 /// Returns what made the checkpoint of an entry; `None` if the entry has none.
 fn source_of(state: &ThreadState, older: Option<&ThreadState>) -> Option<&'static str> {
+    let changes_root = || state.is_input || older.is_none_or(|older| older.step != state.step);
     match state.kind {
         EntryKind::Input => Some("loop"),
         // A superstep of a subgraph leaves the count of the root graph as it was.
-        EntryKind::Step => older
-            .is_none_or(|older| older.step != state.step)
-            .then_some("loop"),
-        EntryKind::Update => Some("update"),
-        EntryKind::Fork => Some("fork"),
+        EntryKind::Step => changes_root().then_some("loop"),
+        EntryKind::Update => changes_root().then_some("update"),
+        // Nothing is left before a thread that was rolled back to its beginning.
+        EntryKind::Fork => (older.is_some() || state.parent > Seq(0)).then_some("fork"),
         EntryKind::Attempt | EntryKind::Stop | EntryKind::Resume => None,
     }
 }
@@ -210,6 +212,54 @@ fn parent_of(state: &ThreadState, older: &[ThreadState]) -> Option<CheckpointId>
     Some(CheckpointId::after(seq))
 }
 
+/// Reads at most `limit` checkpoints of a subgraph that are older than `before`, newest first.
+pub(crate) async fn of_subgraph(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    frame: &FramePath,
+    before: Option<CheckpointId>,
+    limit: usize,
+) -> ApiResult<Vec<Checkpoint>> {
+    let is_older = |checkpoint: &Checkpoint| before.is_none_or(|before| checkpoint.id < before);
+    let above = before.map(|before| before.seq.next());
+    let runtime = &app.runtime;
+    // One more than wanted, which is the parent of the last. Some may be as new as `before`.
+    let states = runtime.subgraph_states_of(graph, thread, frame, above, limit + PLACES_MAX);
+    let states = states.await?;
+    let mut found: Vec<Checkpoint> = Vec::new();
+    let mut older: Option<(&ThreadState, CheckpointId)> = None;
+    for state in states.iter().rev() {
+        // The states of an entry are two places apart: one is before the input, if there is one.
+        let place = match older {
+            Some((older, id)) if older.seq == state.seq => id.place.saturating_add(2),
+            _ => AFTER,
+        };
+        let id = CheckpointId {
+            seq: state.seq,
+            place,
+        };
+        let source = match state.kind {
+            EntryKind::Update => "update",
+            _ => "loop",
+        };
+        let after = Checkpoint {
+            id,
+            parent: older.map(|(_, id)| id),
+            source,
+            step: i64::try_from(state.step).unwrap_or(i64::MAX),
+            state: state.clone(),
+        };
+        let shown = with_input(after, older.map(|(older, _)| older));
+        found.extend(shown.into_iter().rev());
+        older = Some((state, id));
+    }
+    found.reverse();
+    found.retain(is_older);
+    found.truncate(limit);
+    Ok(found)
+}
+
 /// Reads which checkpoint a client names: a string, `{"checkpoint_id"}`, or a `config` around it.
 pub(crate) fn named_checkpoint(thread: &ThreadId, value: &Json) -> Option<CheckpointId> {
     let text = value
@@ -219,5 +269,7 @@ pub(crate) fn named_checkpoint(thread: &ThreadId, value: &Json) -> Option<Checkp
     CheckpointId::parse(thread, text)
 }
 
+/// Number of states of a subgraph that may be in the entry of a checkpoint, where they are newer than it.
+const PLACES_MAX: usize = 128;
 /// Highest number of entries that are read at once.
 const PAGE_MAX: u32 = 1_000;

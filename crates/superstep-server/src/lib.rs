@@ -7,8 +7,8 @@
 //! # What is served
 //!
 //! Assistants (a graph with a configuration), threads and their states, histories and forks, runs (in the background, awaited or
-//! streamed), interrupts and their answers (human-in-the-loop), and the long-term store. The LangGraph SDKs for Python and
-//! JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
+//! streamed), crons (runs that repeat on a schedule), interrupts and their answers (human-in-the-loop), and the long-term store. The
+//! LangGraph SDKs for Python and JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
 //!
 //! # What callers may write
 //!
@@ -71,6 +71,7 @@ mod assistant;
 mod background;
 mod caller;
 mod cors;
+mod cron;
 mod error;
 mod feed;
 mod history;
@@ -92,11 +93,13 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use axum::serve::ListenerExt;
 use http::StatusCode;
 use superstep::graph::Definition;
 use superstep::registry::Registry;
 use superstep::store::Store;
 use superstep::{DriveError, RunQueue, Runtime};
+use tokio::sync::Notify;
 
 use crate::background::Background;
 use crate::cors::AllowedOrigins;
@@ -120,10 +123,11 @@ pub struct ServerBuilder {
 }
 
 impl Server {
-    /// Configures a server that runs threads with a runtime and keeps runs and assistants in a registry.
+    /// Configures a server that runs threads with a runtime and keeps runs, assistants and crons in a registry.
     ///
     /// One process at a time may serve a registry: it executes the runs in it. The databases of `superstep-sqlite` and
-    /// `superstep-postgres` have a lock for that.
+    /// `superstep-postgres` have a lock for that. If the runtime has an [engine](superstep::RuntimeBuilder::engine), any number of
+    /// servers may serve one registry.
     pub fn builder(runtime: Runtime, registry: Arc<dyn Registry>) -> ServerBuilder {
         ServerBuilder {
             runtime,
@@ -164,7 +168,13 @@ impl Server {
             drain(&app).await;
             stopped.send_replace(true);
         };
-        let serving = axum::serve(listener, self.router()).with_graceful_shutdown(graceful);
+        // Events are small, and the kernel must not wait for more of them. It fails for a connection that is gone already.
+        let listener = listener.tap_io(|connection| {
+            let _ = connection.set_nodelay(true);
+        });
+        // Built once, and not again for every connection.
+        let router = self.router().into_make_service();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(graceful);
         let cut = async {
             // The sender is dropped only with the whole future.
             let _ = is_stopped.wait_for(|stopped| *stopped).await;
@@ -236,7 +246,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Starts to execute runs, those of an earlier process included, and creates the default assistant of every graph.
+    /// Starts to execute runs, those of an earlier process included, and to fire crons, and creates the default assistant of every
+    /// graph.
     pub async fn start(self) -> Result<Server, DriveError> {
         for graph in self.graphs.values() {
             self.runtime.register_definition(graph);
@@ -256,10 +267,12 @@ impl ServerBuilder {
             feeds: Feeds::default(),
             started: Instant::now(),
             background: Background::default(),
+            cron_changed: Arc::default(),
             counters: Counters::default(),
             origins: self.origins,
         });
         background::start_upkeep(&app);
+        cron::start_timer(&app);
         Ok(Server { app })
     }
 }
@@ -286,6 +299,8 @@ pub(crate) struct Shared {
     pub(crate) started: Instant,
     /// Work that no request waits for.
     pub(crate) background: Background,
+    /// Notified when a cron was created or changed, which may be due before all others.
+    pub(crate) cron_changed: Arc<Notify>,
     pub(crate) counters: Counters,
     pub(crate) origins: AllowedOrigins,
 }
@@ -307,6 +322,8 @@ pub(crate) struct Counters {
     pub(crate) failures: AtomicU64,
     /// Runs that were submitted.
     pub(crate) runs: AtomicU64,
+    /// Entries of logs that were read for streams: each once, however many clients see it.
+    pub(crate) streamed_entries: Arc<AtomicU64>,
 }
 
 async fn drain(app: &Shared) {

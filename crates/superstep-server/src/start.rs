@@ -9,6 +9,7 @@ mod fork;
 mod request;
 mod rollback;
 mod temporary;
+mod tick;
 
 pub(crate) use body::{
     CheckpointBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect, RunBody,
@@ -17,6 +18,7 @@ pub(crate) use body::{
 pub(crate) use request::{pairs_as_object, read_goto};
 pub(crate) use rollback::{cancel_runs, roll_back};
 pub(crate) use temporary::discard;
+pub(crate) use tick::{check_cron, fire_tick};
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,6 +46,8 @@ pub(crate) enum ThreadTarget {
     Thread(ThreadId),
     /// A new thread, deleted after the run unless the body says otherwise: a stateless run.
     Temporary,
+    /// The same, under this id: a cron's tick that is fired again must not make a second thread.
+    TemporaryNamed(ThreadId),
 }
 
 /// A run that was submitted.
@@ -82,39 +86,102 @@ impl Submitted {
     }
 }
 
+/// What the caller of a run is interested in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    /// Its events, now or later.
+    Events,
+    /// Its end alone.
+    End,
+}
+
 /// Submits a run.
 pub(crate) async fn submit(
     app: &App,
     caller: &Caller,
     target: ThreadTarget,
     body: RunBody,
+    awaits: Awaits,
 ) -> ApiResult<Submitted> {
+    let prepared = match prepare(app, caller, &target, &body, None).await? {
+        Preparation::Ready(prepared) => *prepared,
+        Preparation::Repeated(submitted) => return Ok(*submitted),
+    };
+    let PreparedRun {
+        new,
+        place,
+        graph,
+        dropped,
+    } = prepared;
+    // Before the run can begin, so that its first events are not missed.
+    place.announce(app, &graph, awaits);
+    let row = match app.queue.submit(&new).await? {
+        CreatedRun::Stored(_) => pending_row(new),
+        CreatedRun::Exists(row, _) => *row,
+        CreatedRun::Busy => return Err(ApiError::busy()),
+    };
+    place.run_was_stored(app, &graph, row.id, awaits);
+    Ok(Submitted {
+        row,
+        thread: place.thread,
+        graph,
+        is_temporary: place.is_temporary,
+        dropped,
+    })
+}
+
+/// A run that can be stored.
+struct PreparedRun {
+    new: NewRun,
+    place: RunPlace,
+    graph: Arc<Definition>,
+    /// Names in the input that the graph does not know.
+    dropped: Vec<String>,
+}
+
+/// What a request for a run has come to before anything is stored for it.
+enum Preparation {
+    Ready(Box<PreparedRun>),
+    /// The request was sent again under its key, and has a run.
+    Repeated(Box<Submitted>),
+}
+
+/// Decides everything about a run. `id` is the id of the run; `None` if it has a new one, or that of its key.
+async fn prepare(
+    app: &Shared,
+    caller: &Caller,
+    target: &ThreadTarget,
+    body: &RunBody,
+    id: Option<RunId>,
+) -> ApiResult<Preparation> {
     if body.webhook.is_some() {
-        return Err(ApiError::invalid("Webhooks are not supported yet"));
+        return Err(no_webhooks());
     }
     let assistant = assistant::find(app, caller, &body.assistant_id).await?;
     let assistant = assistant.ok_or_else(nothing_to_run_on)?;
     let graph = assistant::graph_of(app, &assistant)?;
-    let place = RunPlace::find(app, caller, &target, &graph, &body).await?;
-    let config = RunConfig::of(&assistant, &body);
-    let options = config.options(&graph, &body)?;
-    let delay = delay_ms(&body)?;
+    let place = RunPlace::find(app, caller, target, &graph, body).await?;
+    let config = RunConfig::of(&assistant, body);
+    let options = config.options(&graph, body)?;
+    let delay = delay_ms(body)?;
     let arguments = body.arguments(&config.config, &config.context, place.is_temporary);
-    let id = match &body.idempotency_key {
-        Some(key) => RunId::of_key(&place.thread, key),
-        None => RunId::from_bytes(Uuid::now_v7().into_bytes()),
+    let id = match (id, &body.idempotency_key) {
+        (Some(id), _) => id,
+        (None, Some(key)) => RunId::of_key(&place.thread, key),
+        (None, None) => RunId::from_bytes(Uuid::now_v7().into_bytes()),
     };
     if body.idempotency_key.is_some()
         && let Some(row) = app.registry().run(&caller.tenant, id).await?
     {
-        return repeated(row, &arguments, place, graph);
+        let submitted = repeated(row, &arguments, place, graph)?;
+        return Ok(Preparation::Repeated(Box::new(submitted)));
     }
     if body.strategy().ends_others() || body.checkpoint(&place.thread)?.is_some() {
         // Before anything is undone: a request that is refused must have no effect.
-        request::check(&graph, &body)?;
+        request::check(&graph, body)?;
     }
-    place.make_room(app, &body).await?;
-    let is_forked = fork::go_back(app, &graph, &place.thread, &body).await?;
+    place.make_room(app, body, id).await?;
+    let is_forked = fork::go_back(app, &graph, &place.thread, body).await?;
     let plan = RequestPlan {
         app,
         caller,
@@ -122,11 +189,11 @@ pub(crate) async fn submit(
         thread: &place.thread,
         head: place.head(),
         is_forked,
-        body: &body,
+        body,
         config: &config,
     };
     let planned = plan.make().await?;
-    place.name_assistant(app, &assistant, &body).await?;
+    place.name_assistant(app, &assistant, body).await?;
     let now = app.runtime.now();
     let new = NewRun {
         id,
@@ -136,7 +203,7 @@ pub(crate) async fn submit(
         request: QueuedRequest::new(graph.name(), planned.request, &options)?
             .to_bytes(&place.thread),
         arguments,
-        metadata: run_metadata(&body, &assistant),
+        metadata: run_metadata(body, &assistant),
         when_busy: match body.strategy() {
             MultitaskStrategy::Reject => WhenBusy::Reject,
             _ => WhenBusy::Enqueue,
@@ -144,26 +211,12 @@ pub(crate) async fn submit(
         at: now,
         due: now.plus_ms(delay),
     };
-    // Before the run can begin, so that its first events are not missed.
-    app.feeds.began(app, &graph, &place.thread);
-    let row = match app.queue.submit(&new).await? {
-        CreatedRun::Stored(_) => pending_row(new),
-        CreatedRun::Exists(row, _) => *row,
-        CreatedRun::Busy => return Err(ApiError::busy()),
-    };
-    // Again: if storing the run took long, the reader has found no active run and rests.
-    app.feeds.began(app, &graph, &place.thread);
-    app.counters.runs.fetch_add(1, Ordering::Relaxed);
-    if place.is_temporary {
-        temporary::delete_afterwards(app, &place.thread, row.id);
-    }
-    Ok(Submitted {
-        row,
-        thread: place.thread,
+    Ok(Preparation::Ready(Box::new(PreparedRun {
+        new,
+        place,
         graph,
-        is_temporary: place.is_temporary,
         dropped: planned.dropped,
-    })
+    })))
 }
 
 /// Returns the values that a run ended with: with `__interrupt__` if it waits for answers, or `__error__` instead if it failed.
@@ -192,7 +245,8 @@ pub(crate) async fn final_values(
     let mut values = wire::values(graph, &state.values);
     if row.status == RunStatus::Interrupted {
         let open = wire::open_interrupts(app, thread, state.stop.as_ref()).await?;
-        let shown = open.iter().map(|open| wire::interrupt(&open.interrupt));
+        let shown = open.iter();
+        let shown = shown.map(|open| wire::streamed_interrupt(&open.interrupt));
         if !open.is_empty() && values.is_object() {
             values["__interrupt__"] = shown.collect();
         }
@@ -202,6 +256,10 @@ pub(crate) async fn final_values(
 
 fn nothing_to_run_on() -> ApiError {
     ApiError::not_found("Thread or assistant not found.")
+}
+
+fn no_webhooks() -> ApiError {
+    ApiError::invalid("Webhooks are not supported yet")
 }
 
 /// Where a run takes place.
@@ -220,12 +278,10 @@ impl RunPlace {
         graph: &Definition,
         body: &RunBody,
     ) -> ApiResult<Self> {
-        let ThreadTarget::Thread(thread) = target else {
-            return Ok(Self {
-                thread: caller.new_thread()?,
-                row: None,
-                is_temporary: body.on_completion.unwrap_or_default() == OnCompletion::Delete,
-            });
+        let thread = match target {
+            ThreadTarget::Thread(thread) => thread,
+            ThreadTarget::Temporary => return Ok(Self::new(caller.new_thread()?, body)),
+            ThreadTarget::TemporaryNamed(thread) => return Ok(Self::new(thread.clone(), body)),
         };
         let row = thread::find(app, thread).await?;
         match &row {
@@ -248,16 +304,27 @@ impl RunPlace {
         })
     }
 
+    /// Returns a thread that the run creates.
+    fn new(thread: ThreadId, body: &RunBody) -> Self {
+        Self {
+            thread,
+            row: None,
+            is_temporary: body.on_completion.unwrap_or_default() == OnCompletion::Delete,
+        }
+    }
+
     fn head(&self) -> Head {
         self.row.as_ref().map(|row| row.head).unwrap_or_default()
     }
 
     /// Deals with the active runs of the thread, as the caller wants it.
-    async fn make_room(&self, app: &Shared, body: &RunBody) -> ApiResult<()> {
+    async fn make_room(&self, app: &Shared, body: &RunBody, id: RunId) -> ApiResult<()> {
         if self.row.is_none() || body.strategy() == MultitaskStrategy::Enqueue {
             return Ok(());
         }
-        let active = thread::active_runs(app, &self.thread).await?;
+        let mut active = thread::active_runs(app, &self.thread).await?;
+        // The run itself, if another process has just fired the same tick.
+        active.retain(|run| run.id != id);
         match body.strategy() {
             MultitaskStrategy::Reject if !active.is_empty() => Err(ApiError::busy()),
             MultitaskStrategy::Interrupt => cancel_runs(app, &active).await,
@@ -310,6 +377,24 @@ impl RunPlace {
         // Another request may have created it meanwhile.
         app.runtime.create_thread(&self.thread, &new).await?;
         Ok(())
+    }
+
+    /// Lets the feed of the thread read what the run does.
+    fn announce(&self, app: &App, graph: &Arc<Definition>, awaits: Awaits) {
+        match awaits {
+            Awaits::Events => app.feeds.began(app, graph, &self.thread),
+            Awaits::End => app.feeds.began_unwatched(app, graph, &self.thread),
+        }
+    }
+
+    /// Does what follows once the run is stored.
+    fn run_was_stored(&self, app: &App, graph: &Arc<Definition>, run: RunId, awaits: Awaits) {
+        // Again: if storing the run took long, the reader has found no active run and rests.
+        self.announce(app, graph, awaits);
+        app.counters.runs.fetch_add(1, Ordering::Relaxed);
+        if self.is_temporary {
+            temporary::delete_afterwards(app, &self.thread, run);
+        }
     }
 }
 

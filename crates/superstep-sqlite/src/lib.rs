@@ -1,4 +1,4 @@
-//! Threads, long-term memory, and the runs and assistants of a server in one SQLite file.
+//! Threads, long-term memory, and the runs, assistants and crons of a server in one SQLite file.
 //!
 //! [`Sqlite`] is a [`Checkpointer`], a [`Store`] and a [`Registry`]: durable execution for programs on one machine, which
 //! survives `kill -9` and a power cut without running a service. Several processes may open the same file; fencing keeps their
@@ -76,7 +76,7 @@ use crate::reader_pool::ReaderPool;
 use crate::work::Setting;
 use crate::writer::Writer;
 
-/// A database of threads, facts, runs and assistants. Cheap to clone: one database can be the checkpointer, the store, the
+/// A database of threads, facts, runs, assistants and crons. Cheap to clone: one database can be the checkpointer, the store, the
 /// registry and the node cache. Dropping the last handle finishes pending work and closes the file.
 #[doc(alias = "SqliteSaver")]
 #[derive(Clone)]

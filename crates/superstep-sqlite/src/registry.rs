@@ -1,8 +1,9 @@
-//! The registry: runs and assistants as rows.
+//! The registry: runs, assistants and crons as rows.
 //!
 //! Every call is one transaction, so it happens as a whole or not at all. JSON is stored as text.
 
 mod assistants;
+mod crons;
 mod runs;
 
 use rusqlite::Row;
@@ -10,10 +11,11 @@ use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::error::CheckpointError;
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
-    NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
+    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
+    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
 };
-use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 
 use crate::Sqlite;
 use crate::fault::Fault;
@@ -57,6 +59,27 @@ impl Registry for Sqlite {
     ) -> BoxFuture<'a, CheckpointResult<u64>> {
         let held = held.to_vec();
         Box::pin(async move { Ok(self.write(move |db| runs::release(db, &held, now)).await?) })
+    }
+
+    fn touch_runs<'a>(
+        &'a self,
+        runs: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        let runs = runs.to_vec();
+        Box::pin(async move { Ok(self.write(move |db| runs::touch(db, &runs, now)).await?) })
+    }
+
+    fn release_idle_runs(
+        &self,
+        unchanged_since: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| runs::release_idle(db, unchanged_since, now))
+                .await?)
+        })
     }
 
     fn end_run<'a>(
@@ -199,6 +222,80 @@ impl Registry for Sqlite {
                 .write(move |db| assistants::delete(db, &tenant, id))
                 .await?)
         })
+    }
+
+    fn create_cron<'a>(
+        &'a self,
+        cron: &'a NewCron,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedCron>> {
+        let new = cron.clone();
+        Box::pin(async move { Ok(self.write(move |db| crons::create(db, &new)).await?) })
+    }
+
+    fn cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<CronRow>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.read(move |db| crons::find(db, &tenant, id)).await?) })
+    }
+
+    fn crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<Vec<CronRow>>> {
+        let query = query.clone();
+        Box::pin(async move {
+            let find = move |db: &_| Ok(query.page_of(crons::matching(db, &query)?));
+            Ok(self.list(find).await?)
+        })
+    }
+
+    fn count_crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let query = query.clone();
+        Box::pin(async move {
+            let count = move |db: &_| Ok(crons::matching(db, &query)?.len() as u64);
+            Ok(self.list(count).await?)
+        })
+    }
+
+    fn change_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+        change: &'a CronChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<ChangedCron>> {
+        let (tenant, change) = (tenant.to_owned(), change.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| crons::change(db, &tenant, id, &change, now))
+                .await?)
+        })
+    }
+
+    fn delete_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.write(move |db| crons::delete(db, &tenant, id)).await?) })
+    }
+
+    fn due_crons(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(async move { Ok(self.read(move |db| crons::due(db, now, limit)).await?) })
+    }
+
+    fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(self.read(crons::next_due).await?) })
+    }
+
+    fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
+        let tick = tick.clone();
+        Box::pin(async move { Ok(self.write(move |db| crons::fire(db, &tick)).await?) })
     }
 }
 

@@ -7,7 +7,8 @@
 //! of up to a page stays in its row. (Measured with 270-byte bodies: 24 bytes of overhead per row, against 45 for a
 //! two-column key without rowid; with 1,500-byte bodies 556 against 3,182.)
 //!
-//! `run` is the queue of runs and their history in one table; `assistant` and `assistant_version` are the assistants.
+//! `run` is the queue of runs and their history in one table; `assistant` and `assistant_version` are the assistants, `cron` the
+//! crons.
 //!
 //! The file has our application id, so we never mistake another program's database for ours, and a schema number. Migrations
 //! are never edited, only added.
@@ -40,6 +41,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::sql(LEASES),
     Migration::sql(REGISTRY),
     Migration::sql(LIFETIMES),
+    Migration::sql(CRONS),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -242,6 +244,30 @@ const LIFETIMES: &str = "
     ALTER TABLE line ADD COLUMN at_end INTEGER;
     CREATE INDEX line_created ON line (tenant, created);
     CREATE INDEX line_ends ON line (updated + lifetime_ms) WHERE lifetime_ms IS NOT NULL;
+";
+
+/// Crons. A tenant has few of them, so a list reads them all. Only crons that will fire are in the index, in the order in which
+/// they do.
+const CRONS: &str = "
+    CREATE TABLE cron (
+        tenant INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        assistant BLOB NOT NULL,
+        thread TEXT,
+        principal TEXT NOT NULL,
+        schedule TEXT NOT NULL,
+        zone TEXT,
+        ends INTEGER,
+        enabled INTEGER NOT NULL,
+        next INTEGER,
+        created INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        metadata TEXT NOT NULL,
+        error TEXT NOT NULL,
+        arguments TEXT NOT NULL,
+        PRIMARY KEY (tenant, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX cron_next ON cron (next) WHERE next IS NOT NULL;
 ";
 
 /// Opens the writing connection, and migrates the file to the newest schema.

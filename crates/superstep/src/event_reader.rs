@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use superstep_core::checkpoint::StoredBody;
 use superstep_core::checkpoint::format::{Change, Entry};
-use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
 use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower};
@@ -285,9 +285,6 @@ pub(crate) async fn follower_at(
     thread: &ThreadId,
     seq: Seq,
 ) -> Result<LogFollower, DriveError> {
-    let history = match seq {
-        Seq(0) => History::default(),
-        seq => store.load_at(thread, seq).await?,
-    };
+    let history = store.load_at(thread, seq).await?;
     Ok(LogFollower::after(graph, thread, &history)?)
 }

@@ -64,6 +64,8 @@ mod run_queue;
 mod run_stream;
 mod running;
 mod runtime;
+#[cfg(feature = "schedule")]
+mod schedule;
 mod spans;
 mod states;
 pub mod testing;
@@ -82,6 +84,8 @@ pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
 pub use run_queue::RunQueue;
 pub use run_stream::RunStream;
 pub use runtime::{RegisteredGraph, Runtime, RuntimeBuilder};
+#[cfg(feature = "schedule")]
+pub use schedule::{Schedule, ScheduleError};
 pub use thread::{HistoryEntry, RunResult, Thread};
 
 #[doc(hidden)]
@@ -91,12 +95,12 @@ pub use superstep_core::run::{
     Durability, RunOptions, RunReport, SegmentEnd, SegmentLimits, Suspension,
 };
 pub use superstep_core::{
-    AssistantId, Channel, ChannelKind, ChannelSet, Checkpointer, Command, END, Epoch, Failed,
-    FramePath, Goto, Gotos, Graph, GraphBuilder, Interrupt, InterruptId, Message, MessageWrite,
-    Node, NodeCx, NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload, RetryPolicy, RunId,
-    START, SendTo, Seq, Siblings, State, StateUpdate, SubgraphLife, Target, TaskId, TestCx,
-    ThreadId, Timeout, Timestamp, Value, View, WorkflowState, WorkflowUpdate, WorkflowValue, with,
-    workflow,
+    AssistantId, Channel, ChannelKind, ChannelSet, Checkpointer, Command, CronId, END, Epoch,
+    Failed, FramePath, FrameSegment, Goto, Gotos, Graph, GraphBuilder, Interrupt, InterruptId,
+    Message, MessageWrite, Node, NodeCx, NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload,
+    RetryPolicy, RunId, START, SendTo, Seq, Siblings, State, StateUpdate, SubgraphLife, Target,
+    TaskId, TestCx, ThreadId, Timeout, Timestamp, Value, View, WorkflowState, WorkflowUpdate,
+    WorkflowValue, with, workflow,
 };
 pub use superstep_core::{
     channel, checkpoint, driver, error, graph, label, node, registry, run, schema, state, store,

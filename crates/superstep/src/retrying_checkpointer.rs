@@ -78,8 +78,12 @@ impl RetryingCheckpointer {
         self.ask("glance", || self.store.glance(thread, task)).await
     }
 
+    /// Loads the history up to an entry; 0 is the beginning, where it is empty.
     pub(crate) async fn load_at(&self, thread: &ThreadId, seq: Seq) -> CheckpointResult<History> {
-        self.ask("load", || self.store.load_at(thread, seq)).await
+        match seq {
+            Seq(0) => Ok(History::default()),
+            seq => self.ask("load", || self.store.load_at(thread, seq)).await,
+        }
     }
 
     pub(crate) async fn entries(

@@ -7,7 +7,7 @@ use superstep_core::checkpoint::{History, StoredBody};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
 use superstep_core::run::{self, SubgraphState, ThreadState};
-use superstep_core::{Seq, ThreadId};
+use superstep_core::{FramePath, Seq, ThreadId};
 
 use crate::drive::DriveError;
 use crate::event_reader::{LogPlace, WatchedThread};
@@ -108,6 +108,70 @@ impl Runtime {
         Ok(states)
     }
 
+    /// Returns at least the newest `limit` states of a subgraph before a sequence number, newest first, if there are so many;
+    /// `None` for the newest of all. Values, step and next tasks are those of the subgraph, which may have ended. An entry has
+    /// several if it entered the subgraph together with its first superstep.
+    pub async fn subgraph_states_of(
+        &self,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        frame: &FramePath,
+        before: Option<Seq>,
+        limit: usize,
+    ) -> Result<Vec<ThreadState>, DriveError> {
+        let Some(loaded) = self.local.store().load(thread).await? else {
+            return Ok(Vec::new());
+        };
+        let end = loaded.head.seq.next();
+        let mut end = before.map_or(end, |before| before.min(end));
+        let mut states = Vec::new();
+        while end > Seq(1) && states.len() < limit {
+            let after = Seq(end.0.saturating_sub(1 + u64::from(ENTRIES_AT_ONCE)));
+            let store = self.local.store();
+            let mut entries = store.entries(thread, after, ENTRIES_AT_ONCE).await?;
+            entries.retain(|stored| stored.seq < end);
+            let Some(first) = entries.first() else { break };
+            end = first.seq;
+            let mut found = Vec::new();
+            for part in parts_between_forks(&entries, thread)? {
+                found.extend(self.subgraph_part(graph, thread, frame, part).await?);
+            }
+            states.extend(found.into_iter().rev());
+        }
+        Ok(states)
+    }
+
+    /// Returns the states of a subgraph at entries that follow one another; only the first may be a fork.
+    async fn subgraph_part(
+        &self,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        frame: &FramePath,
+        part: &[StoredBody],
+    ) -> Result<Vec<ThreadState>, DriveError> {
+        let Some((first, rest)) = part.split_first() else {
+            return Ok(Vec::new());
+        };
+        let store = self.local.store();
+        let before = match is_fork(first, thread)? {
+            // It continues from its own snapshot.
+            true => None,
+            false => match store.load_at(thread, Seq(first.seq.0 - 1)).await {
+                Ok(history) => Some(history),
+                // What came before was pruned.
+                Err(CheckpointError::NoCheckpoint { .. }) => None,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        let (history, entries) = match before {
+            Some(history) => (history, part),
+            None => (store.load_at(thread, first.seq).await?, rest),
+        };
+        Ok(run::read_subgraph_states(
+            graph, thread, frame, &history, entries,
+        )?)
+    }
+
     /// Returns the history of a thread up to an entry; `None` without an entry if there is no such thread.
     async fn history_of(
         &self,
@@ -130,9 +194,7 @@ fn parts_between_forks<'a>(
     let mut parts = Vec::new();
     let mut from = 0;
     for (index, stored) in entries.iter().enumerate() {
-        let entry = Entry::read(stored, thread)?;
-        let is_fork = |change: &Change| matches!(change, Change::Forked(_));
-        if entry.changes.iter().any(is_fork) {
+        if is_fork(stored, thread)? {
             parts.push(&entries[from..index]);
             from = index;
         }
@@ -140,3 +202,12 @@ fn parts_between_forks<'a>(
     parts.push(&entries[from..]);
     Ok(parts)
 }
+
+fn is_fork(stored: &StoredBody, thread: &ThreadId) -> Result<bool, CheckpointError> {
+    let entry = Entry::read(stored, thread)?;
+    let is_fork = |change: &Change| matches!(change, Change::Forked(_));
+    Ok(entry.changes.iter().any(is_fork))
+}
+
+/// Number of entries that are read at once in search of those that changed a subgraph.
+const ENTRIES_AT_ONCE: u32 = 256;

@@ -724,7 +724,7 @@ impl<S: State> Thread<S> {
         Ok(self.completed(request).await?.seq)
     }
 
-    /// Goes back to an entry. Later entries stay in the history; the next [`Thread::resume`] continues from the entry on a new
+    /// Goes back to an entry, or with 0 to the beginning. Later entries stay in the history; the next [`Thread::resume`] continues from the entry on a new
     /// branch, whose effects have new keys.
     ///
     /// ```

@@ -20,7 +20,13 @@ const SOURCES: &[Source] = &[
     },
     Source {
         name: "superstep",
-        codes: || superstep::DriveError::CODES.to_vec(),
+        codes: || {
+            [
+                superstep::DriveError::CODES,
+                superstep::ScheduleError::CODES,
+            ]
+            .concat()
+        },
     },
     Source {
         name: "superstep-llm",

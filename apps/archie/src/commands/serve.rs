@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 use superstep::registry::Registry;
 use superstep_server::{Server, ServerBuilder};
 
-use crate::app::{App, connect, open_sqlite};
+use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
 use crate::cli::args::{Args, ServeArgs};
 use crate::cli::settings::{Engine, Settings, Store};
 use crate::commands::worker::stop;
@@ -45,11 +45,14 @@ async fn open_and_serve(
     makers: &[AgentFactory],
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
-    if settings.engine != Engine::Local {
-        bail!("`archie serve` runs threads itself; leave out `--engine`");
-    }
     // The owner of the queue is dropped last: until then no other process may execute its runs.
     match &settings.store {
+        Store::Postgres(url) if settings.engine != Engine::Local => {
+            // Workers of the cluster run the threads, and servers share the queue in front of it.
+            let app = App::open(settings.clone(), makers).await?;
+            serve(args, app, Arc::new(connect(url).await?), terminal).await
+        }
+        Store::Sqlite(_) if settings.engine != Engine::Local => bail!(NO_SHARED_STORE),
         Store::Sqlite(path) => {
             let store = open_sqlite(path)?;
             let owner = store.try_own_queue()?;

@@ -8,6 +8,7 @@ mod answer;
 mod archive;
 mod cache;
 mod commit;
+mod crons;
 mod glance;
 mod lease;
 mod list;
@@ -59,7 +60,7 @@ where
     report
 }
 
-/// Holds a registry of runs and assistants to every clause. `make` gives an empty one each time it is called.
+/// Holds a registry of runs, assistants and crons to every clause. `make` gives an empty one each time it is called.
 pub async fn registry<F, Fut, R>(make: F) -> Report
 where
     F: Fn() -> Fut,
@@ -411,7 +412,9 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         released_runs_keep_their_order,
         cancel_withdraws_a_pending_run,
         release_leaves_what_is_held,
+        idle_runs_are_released_and_touched_ones_are_not,
         cancel_changes_only_pending_runs,
+        released_run_is_not_withdrawn,
         racing_cancel_and_take_agree,
         deleted_run_leaves_nothing,
         delete_of_a_thread_keeps_other_threads,
@@ -442,6 +445,33 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         tenants_are_apart_in_assistants,
         assistants_of_tenants_share_ids,
         hostile_texts_of_assistants_survive;
+    crons:
+        empty_registry_has_no_crons,
+        created_cron_is_read_as_given,
+        same_cron_twice_is_stored_once,
+        change_of_a_cron_keeps_what_it_does_not_name,
+        change_of_a_cron_that_changed_is_stale,
+        changes_of_a_cron_have_times_of_their_own,
+        racing_changes_of_a_cron_have_one_winner,
+        deleted_cron_is_gone,
+        crons_by_assistant_thread_and_switch,
+        crons_by_metadata,
+        crons_are_sorted_both_ways,
+        count_of_crons_is_of_all_pages,
+        due_crons_are_of_all_tenants_in_the_order_of_time,
+        cron_without_a_time_is_never_due,
+        next_cron_due_is_the_earliest,
+        tick_moves_the_cron_and_stores_its_run,
+        tick_that_is_not_due_writes_nothing,
+        tick_of_a_changed_cron_writes_nothing,
+        same_tick_twice_is_fired_once,
+        racing_ticks_make_one_run,
+        tick_of_a_busy_thread_makes_no_run,
+        tick_whose_run_exists_stores_no_second,
+        failed_tick_says_why_until_the_next_run,
+        last_tick_is_the_last,
+        tenants_are_apart_in_crons,
+        hostile_texts_of_crons_survive;
 };
 
 const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {

@@ -556,6 +556,56 @@ pub(super) async fn cancel_withdraws_a_pending_run(db: &dyn Registry) -> Verdict
     Ok(())
 }
 
+pub(super) async fn idle_runs_are_released_and_touched_ones_are_not(db: &dyn Registry) -> Verdict {
+    for (thread, id) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        enqueue(db, thread, id).await?;
+    }
+    ensure_eq!(take(db, later(1), 3).await?, [1, 2, 3], "the runs taken");
+    let end = run_end(RunStatus::Success, later(2));
+    ensure!(
+        db.end_run("", run_id(3), &end).await?,
+        "run 3 was not ended"
+    );
+    let ended = row(db, "", 3).await?;
+    let pending = row(db, "", 4).await?;
+    let touched = [run_id(2), run_id(3), run_id(4), run_id(9)];
+    db.touch_runs(&touched, later(5)).await?;
+    ensure_eq!(
+        row(db, "", 2).await?.updated,
+        later(5),
+        "the time of the touched run"
+    );
+    ensure_eq!(
+        row(db, "", 1).await?.updated,
+        later(1),
+        "the time of another run"
+    );
+    let released = db.release_idle_runs(later(4), later(6)).await?;
+    ensure_eq!(released, 1, "runs released");
+    let found = row(db, "", 1).await?;
+    ensure_eq!(
+        found.status,
+        RunStatus::Pending,
+        "the status of the idle run"
+    );
+    ensure_eq!(found.updated, later(6), "the time of the idle run");
+    let status = row(db, "", 2).await?.status;
+    ensure_eq!(status, RunStatus::Running, "the status of the touched run");
+    ensure_eq!(row(db, "", 3).await?, ended, "a run that has ended");
+    ensure_eq!(row(db, "", 4).await?, pending, "a run that is pending");
+    ensure_eq!(
+        db.release_idle_runs(later(5), later(7)).await?,
+        1,
+        "runs released whose last change was at that time"
+    );
+    ensure_eq!(
+        take(db, later(8), 10).await?,
+        [1, 2, 4],
+        "the runs taken again"
+    );
+    Ok(())
+}
+
 pub(super) async fn release_leaves_what_is_held(db: &dyn Registry) -> Verdict {
     for (thread, id) in [("a", 1), ("b", 2), ("c", 3)] {
         enqueue(db, thread, id).await?;
@@ -589,6 +639,19 @@ pub(super) async fn cancel_changes_only_pending_runs(db: &dyn Registry) -> Verdi
     ensure_eq!(found, ended, "the ended run after the cancel");
     let cancelled = db.cancel_run("", run_id(2), later(9)).await?;
     ensure_eq!(cancelled, CancelledRun::Missing, "no run");
+    Ok(())
+}
+
+pub(super) async fn released_run_is_not_withdrawn(db: &dyn Registry) -> Verdict {
+    enqueue(db, "a", 1).await?;
+    ensure_eq!(take(db, later(1), 10).await?, [1], "the runs taken");
+    ensure_eq!(db.release_runs(&[], later(2)).await?, 1, "runs released");
+    let released = row(db, "", 1).await?;
+    let cancelled = db.cancel_run("", run_id(1), later(3)).await?;
+    ensure_eq!(cancelled, CancelledRun::Running, "a released run");
+    let found = row(db, "", 1).await?;
+    ensure_eq!(found, released, "the released run after the cancel");
+    ensure_eq!(take(db, later(4), 10).await?, [1], "the runs taken again");
     Ok(())
 }
 
@@ -1527,15 +1590,15 @@ pub(super) async fn hostile_texts_of_assistants_survive(db: &dyn Registry) -> Ve
     Ok(())
 }
 
-const NOW: Timestamp = Timestamp(1_000_000);
+pub(super) const NOW: Timestamp = Timestamp(1_000_000);
 
 /// No runs or assistants.
-const NONE: &[u8] = &[];
+pub(super) const NONE: &[u8] = &[];
 
 const TENANTS: [&str; 3] = ["", "acme", "acme-corp"];
 
 /// Tenants that a careless comparison would take for `acme`.
-const STRANGERS: [&str; 12] = [
+pub(super) const STRANGERS: [&str; 12] = [
     "",
     "acm",
     "acme-corp",
@@ -1557,15 +1620,15 @@ const ENDS: [RunStatus; 4] = [
     RunStatus::Interrupted,
 ];
 
-fn later(ms: u64) -> Timestamp {
+pub(super) fn later(ms: u64) -> Timestamp {
     NOW.plus_ms(ms)
 }
 
-fn run_id(n: u8) -> RunId {
+pub(super) fn run_id(n: u8) -> RunId {
     RunId::from_bytes([n; 16])
 }
 
-fn assistant_id(n: u8) -> AssistantId {
+pub(super) fn assistant_id(n: u8) -> AssistantId {
     AssistantId::from_bytes([n; 16])
 }
 
@@ -1574,7 +1637,7 @@ fn number(id: RunId) -> u8 {
     id.to_bytes()[0]
 }
 
-fn new_run(thread: &ThreadId, n: u8) -> NewRun {
+pub(super) fn new_run(thread: &ThreadId, n: u8) -> NewRun {
     NewRun {
         id: run_id(n),
         thread: thread.clone(),
@@ -1589,7 +1652,7 @@ fn new_run(thread: &ThreadId, n: u8) -> NewRun {
     }
 }
 
-fn rejecting_run(thread: &ThreadId, n: u8) -> NewRun {
+pub(super) fn rejecting_run(thread: &ThreadId, n: u8) -> NewRun {
     NewRun {
         when_busy: WhenBusy::Reject,
         ..new_run(thread, n)
@@ -1604,7 +1667,7 @@ fn run_end(status: RunStatus, at: Timestamp) -> RunEnd {
     RunEnd { status, error, at }
 }
 
-fn all_runs(tenant: &str) -> RunQuery {
+pub(super) fn all_runs(tenant: &str) -> RunQuery {
     RunQuery {
         tenant: tenant.to_owned(),
         page: ALL,
@@ -1639,7 +1702,7 @@ async fn take(db: &dyn Registry, now: Timestamp, limit: u32) -> Result<Vec<u8>, 
     Ok(taken.iter().map(|run| number(run.row.id)).collect())
 }
 
-async fn listed(db: &dyn Registry, query: RunQuery) -> Result<Vec<u8>, Fault> {
+pub(super) async fn listed(db: &dyn Registry, query: RunQuery) -> Result<Vec<u8>, Fault> {
     let rows = db.runs(&query).await?;
     Ok(rows.iter().map(|row| number(row.id)).collect())
 }

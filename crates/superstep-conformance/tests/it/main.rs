@@ -30,7 +30,7 @@ fn memory_store_keeps_every_clause() {
 fn memory_registry_keeps_every_clause() {
     let report = block_on(registry(async || MemoryRegistry::new()));
     report.assert();
-    assert!(report.passed.len() >= 50, "{report}");
+    assert!(report.passed.len() >= 80, "{report}");
 }
 
 #[test]

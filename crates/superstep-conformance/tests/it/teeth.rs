@@ -722,8 +722,24 @@ fn every_defect_of_a_registry_is_caught() {
             &["registry::released_runs_keep_their_order"],
         ),
         (
+            RegistryDefect::TouchForgotten,
+            &["registry::idle_runs_are_released_and_touched_ones_are_not"],
+        ),
+        (
+            RegistryDefect::TouchesEvery,
+            &["registry::idle_runs_are_released_and_touched_ones_are_not"],
+        ),
+        (
+            RegistryDefect::ReleasesTouched,
+            &["registry::idle_runs_are_released_and_touched_ones_are_not"],
+        ),
+        (
             RegistryDefect::CancelEndsRunning,
             &["registry::cancel_changes_only_pending_runs"],
+        ),
+        (
+            RegistryDefect::CancelEndsReleased,
+            &["registry::released_run_is_not_withdrawn"],
         ),
         (
             RegistryDefect::DeleteIgnoresTenant,
@@ -754,6 +770,138 @@ fn every_defect_of_a_registry_is_caught() {
         (
             RegistryDefect::NameMatchesCase,
             &["registry::assistants_by_name_whatever_its_case"],
+        ),
+    ] {
+        let report = block_on(registry(async || BrokenRegistry::new(defect)));
+        assert_caught(&format!("{defect:?}"), clauses, &report);
+    }
+}
+
+#[test]
+fn every_defect_of_crons_is_caught() {
+    for (defect, clauses) in [
+        (
+            RegistryDefect::CronFromNowhere,
+            &[
+                "crons::empty_registry_has_no_crons",
+                "crons::deleted_cron_is_gone",
+            ] as &[&str],
+        ),
+        (
+            RegistryDefect::ZoneOfACronLost,
+            &["crons::created_cron_is_read_as_given"],
+        ),
+        (
+            RegistryDefect::SameCronReplaces,
+            &["crons::same_cron_twice_is_stored_once"],
+        ),
+        (
+            RegistryDefect::ChangeClearsTheEnd,
+            &["crons::change_of_a_cron_keeps_what_it_does_not_name"],
+        ),
+        (
+            RegistryDefect::StaleChangeTaken,
+            &[
+                "crons::change_of_a_cron_that_changed_is_stale",
+                "crons::racing_changes_of_a_cron_have_one_winner",
+            ],
+        ),
+        (
+            RegistryDefect::ChangesByTheClock,
+            &["crons::changes_of_a_cron_have_times_of_their_own"],
+        ),
+        (
+            RegistryDefect::DeletedCronStays,
+            &["crons::deleted_cron_is_gone"],
+        ),
+        (
+            RegistryDefect::CronsOfEveryThread,
+            &["crons::crons_by_assistant_thread_and_switch"],
+        ),
+        (
+            RegistryDefect::MetadataOfCronsIgnored,
+            &["crons::crons_by_metadata"],
+        ),
+        (
+            RegistryDefect::CronsInOneOrder,
+            &["crons::crons_are_sorted_both_ways"],
+        ),
+        (
+            RegistryDefect::CronsCountedByPage,
+            &["crons::count_of_crons_is_of_all_pages"],
+        ),
+        (
+            RegistryDefect::DueCronsOfOneTenant,
+            &["crons::due_crons_are_of_all_tenants_in_the_order_of_time"],
+        ),
+        (
+            RegistryDefect::CronsWithoutATimeAreDue,
+            &[
+                "crons::cron_without_a_time_is_never_due",
+                "crons::last_tick_is_the_last",
+            ],
+        ),
+        (
+            RegistryDefect::NextCronIsTheLast,
+            &["crons::next_cron_due_is_the_earliest"],
+        ),
+        (
+            RegistryDefect::TickLosesItsRun,
+            &[
+                "crons::tick_moves_the_cron_and_stores_its_run",
+                "crons::racing_ticks_make_one_run",
+            ],
+        ),
+        (
+            RegistryDefect::TickKeepsTheTime,
+            &[
+                "crons::tick_moves_the_cron_and_stores_its_run",
+                "crons::same_tick_twice_is_fired_once",
+                "crons::racing_ticks_make_one_run",
+            ],
+        ),
+        (
+            RegistryDefect::TickNotCompared,
+            &[
+                "crons::tick_that_is_not_due_writes_nothing",
+                "crons::same_tick_twice_is_fired_once",
+                "crons::racing_ticks_make_one_run",
+            ],
+        ),
+        (
+            RegistryDefect::TickIgnoresChanges,
+            &["crons::tick_of_a_changed_cron_writes_nothing"],
+        ),
+        (
+            RegistryDefect::TickTorn,
+            &["crons::racing_ticks_make_one_run"],
+        ),
+        (
+            RegistryDefect::BusyTickWaits,
+            &["crons::tick_of_a_busy_thread_makes_no_run"],
+        ),
+        (
+            RegistryDefect::TickReplacesItsRun,
+            &["crons::tick_whose_run_exists_stores_no_second"],
+        ),
+        (
+            RegistryDefect::TickErrorLost,
+            &[
+                "crons::failed_tick_says_why_until_the_next_run",
+                "crons::hostile_texts_of_crons_survive",
+            ],
+        ),
+        (
+            RegistryDefect::LastTickComesAgain,
+            &["crons::last_tick_is_the_last"],
+        ),
+        (
+            RegistryDefect::TenantsMixedInCrons,
+            &["crons::tenants_are_apart_in_crons"],
+        ),
+        (
+            RegistryDefect::TextsOfCronsTrimmed,
+            &["crons::hostile_texts_of_crons_survive"],
         ),
     ] {
         let report = block_on(registry(async || BrokenRegistry::new(defect)));

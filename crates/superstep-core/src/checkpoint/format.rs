@@ -78,6 +78,8 @@ impl Extensions {
     /// In the archive that an [`ArchiveStore`](crate::checkpoint::ArchiveStore) keeps: how long the thread is kept. Even, because a
     /// reader without it keeps the thread longer.
     pub const LIFETIME: u16 = 4;
+    /// In a snapshot: how often the root graph was started again. Even, because it is only shown.
+    pub const RESTARTS: u16 = 6;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
@@ -117,6 +119,18 @@ impl Extensions {
             ms: u64::from_le_bytes(*ms),
             at_end: AtLifetimeEnd::from_number(*rest.first()?)?,
         })
+    }
+
+    /// Creates the extensions of a snapshot; no restarts take no room.
+    pub(crate) fn of_restarts(restarts: u64) -> Self {
+        let restarts = (restarts > 0).then(|| (Self::RESTARTS, restarts.to_le_bytes().to_vec()));
+        Self(Vec::from_iter(restarts))
+    }
+
+    pub(crate) fn restarts(&self) -> u64 {
+        let found = self.0.iter().find(|(tag, _)| *tag == Self::RESTARTS);
+        let bytes = found.and_then(|(_, bytes)| bytes.as_slice().try_into().ok());
+        bytes.map_or(0, u64::from_le_bytes)
     }
 
     /// Adds labels; an empty set takes no room.

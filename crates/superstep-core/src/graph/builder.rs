@@ -6,6 +6,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value as Json;
+
 use crate::command::{Gotos, Payload, SendTo, Target};
 use crate::error::{BuildError, BuildProblem};
 use crate::graph::erased::{self, Failed, Ops};
@@ -59,6 +61,7 @@ pub struct GraphBuilder<S> {
     pub(super) siblings: Siblings,
     /// Names of the channels that callers from outside may write.
     pub(super) inputs: BTreeSet<String>,
+    pub(super) context_schema: Option<Json>,
     /// Settings and edges, which may name nodes that are added later.
     pub(super) mentions: Vec<Mention>,
     pub(super) problems: Vec<BuildProblem>,
@@ -114,6 +117,7 @@ impl<S: State> GraphBuilder<S> {
             pause_after: BTreeSet::new(),
             siblings: Siblings::default(),
             inputs: BTreeSet::new(),
+            context_schema: None,
             mentions: Vec::new(),
             problems: Vec::new(),
             over: PhantomData,
@@ -395,6 +399,14 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
+    /// Describes the context of a run, which nodes read with [`NodeCx::context`](crate::NodeCx::context), as a JSON Schema. Clients
+    /// of a server draw their forms from it; whether a context fits shows when a node decodes it.
+    #[must_use]
+    pub fn context_schema(mut self, schema: Json) -> Self {
+        self.context_schema = Some(schema);
+        self
+    }
+
     /// Checks the graph and returns it, or every problem at once.
     #[doc(alias = "compile")]
     pub fn build(mut self) -> Result<Graph<S>, BuildError> {
@@ -412,6 +424,7 @@ impl<S: State> GraphBuilder<S> {
             .collect();
         let definition = Definition {
             inputs,
+            context_schema: self.context_schema,
             name: self.name,
             ops: Ops::<S>::shared(),
             nodes: self.nodes,

@@ -100,6 +100,7 @@ pub struct Definition {
     pub(crate) pause_after: BTreeSet<NodeName>,
     pub(crate) siblings: Siblings,
     pub(crate) inputs: BTreeSet<&'static str>,
+    pub(crate) context_schema: Option<Json>,
 }
 
 impl Definition {
@@ -167,6 +168,11 @@ impl Definition {
         let properties: Map<String, Json> = self.inputs.iter().map(property).collect();
         schema["properties"] = Json::Object(properties);
         schema
+    }
+
+    /// Returns the JSON Schema of a run's context, if the graph [declares](GraphBuilder::context_schema) one.
+    pub fn context_schema(&self) -> Option<&Json> {
+        self.context_schema.as_ref()
     }
 
     pub(crate) fn node(&self, name: &NodeName) -> &NodeDef {

@@ -113,7 +113,8 @@ impl AssistantChange {
     }
 }
 
-fn merged(old: &Json, change: Option<&Json>) -> Json {
+/// Returns metadata with the fields of a change, each of which replaces the one of its name.
+pub(super) fn merged(old: &Json, change: Option<&Json>) -> Json {
     let mut all = old.clone();
     if let (Some(all), Some(Json::Object(change))) = (all.as_object_mut(), change) {
         for (name, value) in change {

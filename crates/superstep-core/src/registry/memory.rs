@@ -2,20 +2,23 @@
 //!
 //! Other registries are compared with this one, so it is simple before it is fast: it scans all runs to find the next ones.
 
+mod crons;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
-use crate::ids::{AssistantId, RunId, ThreadId, Timestamp};
+use crate::ids::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use crate::lock::lock;
 use crate::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
-    NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
+    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
+    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
     json_contains,
 };
 
-/// Stores runs and assistants in memory. A clone is another handle to the same rows.
+/// Stores runs, assistants and crons in memory. A clone is another handle to the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryRegistry {
     rows: Arc<Mutex<Rows>>,
@@ -39,6 +42,7 @@ impl fmt::Debug for MemoryRegistry {
         f.debug_struct("MemoryRegistry")
             .field("runs", &rows.runs.len())
             .field("assistants", &rows.assistants.len())
+            .field("crons", &rows.crons.len())
             .finish()
     }
 }
@@ -53,6 +57,8 @@ struct Rows {
     last_run: u64,
     /// Assistants by tenant and id.
     assistants: BTreeMap<(String, AssistantId), StoredAssistant>,
+    /// Crons by tenant and id.
+    crons: BTreeMap<(String, CronId), CronRow>,
 }
 
 impl Rows {
@@ -109,6 +115,18 @@ impl Rows {
             });
         }
         taken
+    }
+
+    /// Makes running runs pending again, if `is_released` says so of their rows. Returns how many there were.
+    fn release(&mut self, now: Timestamp, is_released: impl Fn(&RunRow) -> bool) -> u64 {
+        let mut released = 0;
+        for run in self.runs.values_mut() {
+            if run.row.status == RunStatus::Running && is_released(&run.row) {
+                run.mark(RunStatus::Pending, now);
+                released += 1;
+            }
+        }
+        released
     }
 
     fn delete_run(&mut self, tenant: &str, id: RunId) -> bool {
@@ -250,17 +268,32 @@ impl Registry for MemoryRegistry {
         held: &'a [RunId],
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.lock().release(now, |row| !held.contains(&row.id))) })
+    }
+
+    fn touch_runs<'a>(
+        &'a self,
+        runs: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move {
             let mut rows = self.lock();
-            let mut released = 0;
-            for run in rows.runs.values_mut() {
-                if run.row.status == RunStatus::Running && !held.contains(&run.row.id) {
-                    run.mark(RunStatus::Pending, now);
-                    released += 1;
-                }
+            let all = rows.runs.values_mut();
+            let running = all.filter(|run| run.row.status == RunStatus::Running);
+            for run in running.filter(|run| runs.contains(&run.row.id)) {
+                run.mark(RunStatus::Running, now);
             }
-            Ok(released)
+            Ok(())
         })
+    }
+
+    fn release_idle_runs(
+        &self,
+        unchanged_since: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        let is_idle = move |row: &RunRow| row.updated <= unchanged_since;
+        Box::pin(async move { Ok(self.lock().release(now, is_idle)) })
     }
 
     fn end_run<'a>(
@@ -297,11 +330,11 @@ impl Registry for MemoryRegistry {
                 return Ok(CancelledRun::Missing);
             };
             Ok(match run.row.status {
-                RunStatus::Pending => {
+                RunStatus::Pending if run.row.attempts == 0 => {
                     run.mark(RunStatus::Interrupted, now);
                     CancelledRun::Withdrawn
                 }
-                RunStatus::Running => CancelledRun::Running,
+                RunStatus::Pending | RunStatus::Running => CancelledRun::Running,
                 RunStatus::Success
                 | RunStatus::Error
                 | RunStatus::Timeout
@@ -428,5 +461,70 @@ impl Registry for MemoryRegistry {
             let found = rows.assistants.remove(&(tenant.to_owned(), id));
             Ok(found.is_some())
         })
+    }
+
+    fn create_cron<'a>(
+        &'a self,
+        cron: &'a NewCron,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedCron>> {
+        Box::pin(async move { Ok(self.lock().create_cron(cron)) })
+    }
+
+    fn cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<CronRow>>> {
+        Box::pin(async move { Ok(self.lock().cron(tenant, id)) })
+    }
+
+    fn crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(async move {
+            let rows = self.lock();
+            let found = rows.matching_crons(query).cloned().collect();
+            Ok(query.page_of(found))
+        })
+    }
+
+    fn count_crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let rows = self.lock();
+            let count = rows.matching_crons(query).count();
+            Ok(count as u64)
+        })
+    }
+
+    fn change_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+        change: &'a CronChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<ChangedCron>> {
+        Box::pin(async move { Ok(self.lock().change_cron(tenant, id, change, now)) })
+    }
+
+    fn delete_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(self.lock().delete_cron(tenant, id)) })
+    }
+
+    fn due_crons(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(async move { Ok(self.lock().due_crons(now, limit)) })
+    }
+
+    fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(self.lock().next_cron_due()) })
+    }
+
+    fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
+        Box::pin(async move { Ok(self.lock().fire_cron(tick)) })
     }
 }

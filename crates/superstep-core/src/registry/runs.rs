@@ -170,7 +170,7 @@ pub struct RunEnd {
 pub enum CancelledRun {
     /// The run was pending, and will not start.
     Withdrawn,
-    /// The run is running.
+    /// The run is running, or was before it was released.
     Running,
     /// The run had ended before.
     Ended,

@@ -18,6 +18,7 @@ use crate::command::{self, Command};
 use crate::error::{NodeError, OpenError, ValueError};
 use crate::graph::{Definition, Live, Prepared};
 use crate::ids::{FramePath, InterruptId, Moment, NodeName, RunId, Seq, TaskId, ThreadId};
+use crate::run::open::has_work;
 use crate::run::plan;
 use crate::run::position::{Frame, Position, TaskUpdate, try_writes};
 use crate::state::State;
@@ -49,7 +50,8 @@ use crate::value::Value;
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ThreadEdit {
-    /// Entry to continue from; `None` for the newest. An older one makes the edit a fork.
+    /// Entry to continue from; `None` for the newest. An older one makes the edit a fork; 0 is the beginning, before anything
+    /// happened.
     pub at: Option<Seq>,
     /// Path of the graph whose state changes: the root, or a subgraph that is open at the entry.
     pub frame: FramePath,
@@ -112,7 +114,8 @@ pub fn update_state(
 /// Returns the commit that makes an edit. Refused while the thread is running. `None` if there is nothing to do: no updates,
 /// and no older entry to go back to.
 ///
-/// `older` is the history up to the entry that the edit continues from, if that is not the newest one.
+/// `older` is the history up to the entry that the edit continues from, if that is not the newest one. At the beginning it is
+/// empty.
 ///
 /// An edit inside a subgraph replaces what is planned in that subgraph. Tasks outside of it keep their ids, what they recorded
 /// and their open interrupts: if those were closed, the same tasks could never ask them again.
@@ -148,9 +151,9 @@ pub fn edit_thread(
 /// The entry from which a fork continues.
 #[derive(Debug)]
 pub struct ForkFrom<'a> {
-    /// Sequence number of the entry.
+    /// Sequence number of the entry; 0 for the beginning, before anything happened.
     pub at: Seq,
-    /// History up to the entry.
+    /// History up to the entry; empty at the beginning.
     pub history: &'a History,
     /// Thread that the history was copied from; `None` for a fork within one thread.
     pub copied_from: Option<&'a ThreadId>,
@@ -236,7 +239,13 @@ impl Editing {
         let nothing = || OpenError::NothingToRun {
             thread: thread.clone(),
         };
-        let position = Position::read(graph, thread, from.history)?.ok_or_else(nothing)?;
+        let position = match (from.at, from.copied_from) {
+            (Seq(0), None) => {
+                let newest = Position::read(graph, thread, &loaded.history)?.ok_or_else(nothing)?;
+                Position::empty(graph, thread, newest.run)
+            }
+            _ => Position::read(graph, thread, from.history)?.ok_or_else(nothing)?,
+        };
         let mut editing = Self {
             loaded,
             position,
@@ -516,7 +525,10 @@ impl Editing {
         let head = Head {
             epoch: was.epoch.claimed(self.moment.entropy),
             seq: was.seq.next(),
-            status: Status::Idle,
+            status: match has_work(&self.position) {
+                true => Status::Paused,
+                false => Status::Idle,
+            },
             recoveries: 0,
             answers: was.answers,
         };

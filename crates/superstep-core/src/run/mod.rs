@@ -41,7 +41,7 @@ pub use log_follower::{LogFollower, StreamEvent, StreamEventBody, StreamMode};
 pub use open::{Durability, RunOptions};
 pub use read::{
     NextTask, OpenInterrupt, SubgraphState, ThreadState, check, graph_name, open_interrupts,
-    read_state, read_states, read_subgraphs,
+    read_state, read_states, read_subgraph_states, read_subgraphs,
 };
 pub use segment::{RunReport, Segment, SegmentEnd, SegmentLimits, Suspension};
 pub use suspend::{ResumeToken, read_outcome};

@@ -460,7 +460,8 @@ fn lost_position(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) ->
     Position::empty(graph, thread, record)
 }
 
-fn has_work(position: &Position) -> bool {
+/// Whether something is planned that a run could continue with.
+pub(super) fn has_work(position: &Position) -> bool {
     position.root().is_some_and(|root| !root.next.is_done())
 }
 

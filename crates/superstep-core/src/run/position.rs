@@ -25,6 +25,8 @@ pub(crate) struct Position {
     pub(crate) branch: Seq,
     pub(crate) run: RunRecord,
     pub(crate) frames: BTreeMap<FramePath, Frame>,
+    /// How often the root graph was started again.
+    pub(crate) restarts: u64,
     /// Subgraphs that were entered and that the graph no longer has, with the missing node. Those that had ended are forgotten
     /// like any other; a thread in which one is still open cannot be resumed.
     gone: BTreeMap<FramePath, NodeName>,
@@ -80,6 +82,7 @@ impl Position {
             branch: Seq(0),
             run,
             frames: BTreeMap::new(),
+            restarts: 0,
             gone: BTreeMap::new(),
         }
     }
@@ -378,6 +381,7 @@ impl Position {
         if written.is_ok() {
             // Tasks that were planned and dropped must not share their ids with those planned now.
             frame.step += u64::from(is_kept);
+            self.restarts += u64::from(is_kept && opened.frame.is_root());
             frame.entered_by = opened.entered_by;
             frame.last.clear();
             frame.failed.clear();
@@ -566,7 +570,7 @@ impl Position {
             branch: self.branch,
             run: self.run.clone(),
             frames,
-            extensions: Extensions::default(),
+            extensions: Extensions::of_restarts(self.restarts),
         }
     }
 
@@ -578,6 +582,7 @@ impl Position {
         let mut position = Self::empty(graph, thread, snapshot.run);
         position.check_graph(&position.run)?;
         position.branch = snapshot.branch;
+        position.restarts = snapshot.extensions.restarts();
         for stored in snapshot.frames {
             match position.graph.descend(&stored.path) {
                 Ok(graph) => {

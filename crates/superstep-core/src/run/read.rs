@@ -7,7 +7,7 @@ use crate::checkpoint::format::{
 };
 use crate::checkpoint::{History, InterruptRow, Loaded, StoredBody};
 use crate::error::{FormatError, OpenError};
-use crate::graph::Definition;
+use crate::graph::{Definition, Live};
 use crate::ids::{FramePath, NodeName, Seq, TaskId, ThreadId, Timestamp};
 use crate::run::position::Position;
 use crate::value::Value;
@@ -19,14 +19,18 @@ pub struct ThreadState {
     pub seq: Seq,
     /// Run that wrote the entry.
     pub run: RunRecord,
-    /// State of the root graph, as a JSON object.
+    /// State of the root graph, as a JSON object: the empty state if the thread went back to its beginning.
     pub values: Value,
     /// Number of the root graph's next superstep, from 0. It rises with every superstep, and with every start of a run.
     pub step: u64,
+    /// How often the root graph was started again: once less than it took inputs. Logs that older programs shortened may lack some.
+    pub restarts: u64,
     /// Tasks that run next, those of subgraphs included, parents first.
     pub next: Vec<NextTask>,
     /// What wrote the entry.
     pub kind: EntryKind,
+    /// Whether the entry applied an input: it started a run, or was a state update in the name of the input.
+    pub is_input: bool,
     /// The entry that it follows: the one before, or an older one after a fork.
     pub parent: Seq,
     /// Time of the entry, by the driver's clock.
@@ -41,6 +45,7 @@ impl ThreadState {
     #[must_use]
     pub fn with_entry(mut self, entry: &Entry) -> Self {
         self.kind = entry.kind;
+        self.is_input = applies_input(entry);
         self.parent = entry.parent;
         self.at = entry.at;
         self.stop = entry.stop.clone();
@@ -85,13 +90,13 @@ pub fn read_state(
     let newest = history.entries.last();
     let seq = newest.or(history.snapshot.as_ref());
     let state = state_of(&position, seq.map_or(Seq(0), |stored| stored.seq));
-    match (state, newest) {
-        (Some(state), Some(newest)) => Ok(Some(state.with_entry(&Entry::read(newest, thread)?))),
-        (state, _) => Ok(state),
-    }
+    Ok(Some(match newest {
+        Some(newest) => state.with_entry(&Entry::read(newest, thread)?),
+        None => state,
+    }))
 }
 
-/// Reads the states at many entries with one replay, oldest first. Entries without a state of the root graph are left out.
+/// Reads the states at many entries with one replay, oldest first.
 ///
 /// `entries` follow one another in the log, and `history` ends with the first of them. A fork continues from its own snapshot, so
 /// only the first entry may be one.
@@ -110,18 +115,84 @@ pub fn read_states(
         }
         let state = position
             .as_ref()
-            .and_then(|position| state_of(position, stored.seq));
+            .map(|position| state_of(position, stored.seq));
         states.extend(state.map(|state| state.with_entry(&entry)));
     }
     Ok(states)
 }
 
-/// Returns the state of a thread at a position, without what the entry says; `None` if its graph was never entered.
-fn state_of(position: &Position, seq: Seq) -> Option<ThreadState> {
-    let root = position.root()?;
+/// Reads the states of a subgraph after each of its changes in many entries, with one replay, oldest first. An entry may have
+/// several: it is entered together with its first superstep. Values, step and next tasks are those of the subgraph and of what is
+/// inside of it.
+///
+/// `entries` follow one another in the log, right after the end of `history`, and none of them is a fork. (So a subgraph can be
+/// read that ended within its entry, together with the superstep of its parent.)
+pub fn read_subgraph_states(
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    frame: &FramePath,
+    history: &History,
+    entries: &[StoredBody],
+) -> Result<Vec<ThreadState>, OpenError> {
+    let mut position = Position::read(graph, thread, history)?;
+    let mut states = Vec::new();
+    for stored in entries {
+        let entry = Entry::read(stored, thread)?;
+        for change in &entry.changes {
+            let changed = Position::replay(position, graph, thread, change.clone())?;
+            if changes_frame(change, frame) {
+                let state = frame_state(&changed, frame, stored.seq);
+                states.extend(state.map(|state| ThreadState {
+                    is_input: matches!(change, Change::FrameOpened(_)),
+                    ..state.with_entry(&entry)
+                }));
+            }
+            position = Some(changed);
+        }
+    }
+    Ok(states)
+}
+
+/// Whether an entry applied an input to the root graph, as the last that happened to it.
+fn applies_input(entry: &Entry) -> bool {
+    let mut changes = entry.changes.iter().rev();
+    let last = changes.find(|change| changes_frame(change, &FramePath::root()));
+    entry.kind == EntryKind::Input || matches!(last, Some(Change::FrameOpened(_)))
+}
+
+fn changes_frame(change: &Change, frame: &FramePath) -> bool {
+    match change {
+        Change::FrameOpened(opened) => opened.frame == *frame,
+        Change::FrameAdvanced(advanced) => advanced.frame == *frame,
+        _ => false,
+    }
+}
+
+/// Returns the state of a thread at a position, without what the entry says.
+fn state_of(position: &Position, seq: Seq) -> ThreadState {
+    let root = FramePath::root();
+    frame_state(position, &root, seq).unwrap_or_else(|| ThreadState {
+        seq,
+        run: position.run.clone(),
+        values: encoded(&position.graph, &position.graph.ops.initial()),
+        step: 0,
+        restarts: position.restarts,
+        next: Vec::new(),
+        kind: EntryKind::Step,
+        is_input: false,
+        parent: Seq(seq.0.saturating_sub(1)),
+        at: Timestamp::default(),
+        stop: None,
+    })
+}
+
+/// Returns the state of one graph of a thread, with the tasks that run next in it and inside of it; `None` if it is not open.
+fn frame_state(position: &Position, frame: &FramePath, seq: Seq) -> Option<ThreadState> {
+    let found = position.frames.get(frame)?;
     let mut next = Vec::new();
-    for (path, frame) in &position.frames {
-        for (index, task) in (0..).zip(&frame.next.tasks) {
+    let inside = position.frames.iter();
+    for (path, inner) in inside.filter(|(path, _)| *path == frame || path.is_below(frame)) {
+        for (index, task) in (0..).zip(&inner.next.tasks) {
             let id = position.task_id(path, &task.node, index);
             next.push(NextTask {
                 frame: path.clone(),
@@ -131,22 +202,24 @@ fn state_of(position: &Position, seq: Seq) -> Option<ThreadState> {
             });
         }
     }
-    let values = root
-        .graph
-        .ops
-        .encode_state(&root.state)
-        .expect("every value in it was read back when it was written");
     Some(ThreadState {
         seq,
         run: position.run.clone(),
-        values,
-        step: root.step,
+        values: encoded(&found.graph, &found.state),
+        step: found.step,
+        restarts: position.restarts,
         next,
         kind: EntryKind::Step,
+        is_input: false,
         parent: Seq(seq.0.saturating_sub(1)),
         at: Timestamp::default(),
         stop: None,
     })
+}
+
+fn encoded(graph: &Definition, state: &Live) -> Value {
+    let values = graph.ops.encode_state(state);
+    values.expect("every value in it was read back when it was written")
 }
 
 /// Reads the states of the subgraphs that are open at the end of a history, parents first. A subgraph that has ended has none:
@@ -162,11 +235,7 @@ pub fn read_subgraphs(
     let inner = position.frames.iter().filter(|(path, _)| !path.is_root());
     let read = inner.map(|(path, frame)| SubgraphState {
         frame: path.clone(),
-        values: frame
-            .graph
-            .ops
-            .encode_state(&frame.state)
-            .expect("every value in it was read back when it was written"),
+        values: encoded(&frame.graph, &frame.state),
     });
     Ok(read.collect())
 }

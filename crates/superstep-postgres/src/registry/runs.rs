@@ -9,9 +9,9 @@
 //! under the lock too, so runs of a thread become visible in the order of their numbers. Two threads whose locks have the same
 //! hash only wait for each other.
 //!
-//! The function `take_runs` is serialized by one lock for the whole queue. That costs nothing, because only the owner of the queue
-//! takes runs; the lock matters while a former owner does not know yet that it is one. Nothing else marks a run as running, so a
-//! thread without a running run stays so until the function is done. A run that is ended, cancelled or deleted meanwhile is left
+//! The function `take_runs` is serialized by one lock for the whole queue. That costs nothing if one process owns the queue; the lock
+//! matters while a former owner does not know yet that it is one, and if several processes share the queue. Nothing else marks a
+//! run as running, so a thread without a running run stays so until the function is done. A run that is ended, cancelled or deleted meanwhile is left
 //! alone, because the update compares its status again.
 //!
 //! Everything else is a single statement on one run, which PostgreSQL compares again if the row has changed.
@@ -22,8 +22,8 @@ use superstep_core::registry::{
     json_contains,
 };
 use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Transaction};
 
 use super::{json, small_number};
 use crate::fault::{Fault, PostgresError};
@@ -34,38 +34,99 @@ use crate::read::{count, text};
 
 /// Stores a run unless one exists under its id, or its thread is busy and the caller wants none to wait.
 pub(super) async fn create(pool: &Pool, run: &NewRun) -> Result<CreatedRun, Fault> {
-    let (tenant, name) = (run.thread.tenant(), run.thread.name());
-    let (id, assistant) = (Id(run.id.to_bytes()), Id(run.assistant.to_bytes()));
-    let principal = run.principal.as_bytes();
-    let arguments = serde_json::to_vec(&run.arguments)?;
-    let metadata = serde_json::to_vec(&run.metadata)?;
-    let reject_if_busy = run.when_busy == WhenBusy::Reject;
-    let sql = "SELECT outcome, ahead FROM create_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-    let params: Params<'_> = &[
-        &tenant,
-        &id,
-        &name,
-        &assistant,
-        &principal,
-        &run.at.0,
-        &run.due.0,
-        &run.request,
-        &arguments,
-        &metadata,
-        &reject_if_busy,
-    ];
+    let columns = RunColumns::of(run)?;
     loop {
-        let rows = pool.write(sql, params).await?;
+        let rows = pool.write(CREATE, &columns.params()).await?;
         let row = rows.first().expect("the function returns one row");
-        match row.get::<_, i32>(0) {
-            STORED => return Ok(CreatedRun::Stored(ids(row, 1))),
-            BUSY => return Ok(CreatedRun::Busy),
-            _ => {}
+        if let Some(created) = outcome(row) {
+            return Ok(created);
         }
-        if let Some((row, request)) = find_with_request(pool, tenant, id).await? {
+        if let Some((row, request)) = find_with_request(pool, columns.tenant, columns.id).await? {
             return Ok(CreatedRun::Exists(Box::new(row), request));
         }
         // The run that existed was deleted in between, so this one can be stored.
+    }
+}
+
+/// Does what [`create`] does, as a part of a transaction.
+pub(super) async fn create_in(
+    transaction: &Transaction<'_>,
+    run: &NewRun,
+) -> Result<CreatedRun, Fault> {
+    let columns = RunColumns::of(run)?;
+    let find = format!("SELECT {COLUMNS}, request FROM run WHERE tenant = $1 AND id = $2");
+    loop {
+        let row = transaction.query_one(CREATE, &columns.params()).await?;
+        if let Some(created) = outcome(&row) {
+            return Ok(created);
+        }
+        let key: Params<'_> = &[&columns.tenant, &columns.id];
+        if let Some(row) = transaction.query_opt(&find, key).await? {
+            let found = Box::new(run_row(&row)?);
+            return Ok(CreatedRun::Exists(found, row.get(REQUEST)));
+        }
+        // As above.
+    }
+}
+
+const CREATE: &str =
+    "SELECT outcome, ahead FROM create_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+
+/// Returns what the function `create_run` did; `None` if a run with the id exists.
+fn outcome(row: &Row) -> Option<CreatedRun> {
+    match row.get::<_, i32>(0) {
+        STORED => Some(CreatedRun::Stored(ids(row, 1))),
+        BUSY => Some(CreatedRun::Busy),
+        _ => None,
+    }
+}
+
+/// A new run as parameters of the function `create_run`.
+struct RunColumns<'a> {
+    tenant: &'a str,
+    id: Id,
+    name: &'a str,
+    assistant: Id,
+    principal: &'a [u8],
+    at: i64,
+    due: i64,
+    request: &'a [u8],
+    arguments: Vec<u8>,
+    metadata: Vec<u8>,
+    reject_if_busy: bool,
+}
+
+impl<'a> RunColumns<'a> {
+    fn of(run: &'a NewRun) -> Result<Self, Fault> {
+        Ok(Self {
+            tenant: run.thread.tenant(),
+            id: Id(run.id.to_bytes()),
+            name: run.thread.name(),
+            assistant: Id(run.assistant.to_bytes()),
+            principal: run.principal.as_bytes(),
+            at: run.at.0,
+            due: run.due.0,
+            request: &run.request,
+            arguments: serde_json::to_vec(&run.arguments)?,
+            metadata: serde_json::to_vec(&run.metadata)?,
+            reject_if_busy: run.when_busy == WhenBusy::Reject,
+        })
+    }
+
+    fn params(&self) -> [&(dyn ToSql + Sync); 11] {
+        [
+            &self.tenant,
+            &self.id,
+            &self.name,
+            &self.assistant,
+            &self.principal,
+            &self.at,
+            &self.due,
+            &self.request,
+            &self.arguments,
+            &self.metadata,
+            &self.reject_if_busy,
+        ]
     }
 }
 
@@ -191,6 +252,27 @@ pub(super) async fn release(pool: &Pool, held: &[RunId], now: Timestamp) -> Resu
     Ok(rows.first().map_or(0, |row| count(row, 0)))
 }
 
+/// Marks running runs as changed.
+pub(super) async fn touch(pool: &Pool, runs: &[RunId], now: Timestamp) -> Result<(), Fault> {
+    let runs: Vec<Id> = runs.iter().map(|id| Id(id.to_bytes())).collect();
+    let sql = "UPDATE run SET updated = $1 WHERE status = 1 AND id = ANY($2)";
+    pool.write(sql, &[&now.0, &runs]).await?;
+    Ok(())
+}
+
+/// Marks running runs as pending again that did not change after a time. Returns how many there were.
+pub(super) async fn release_idle(
+    pool: &Pool,
+    unchanged_since: Timestamp,
+    now: Timestamp,
+) -> Result<u64, Fault> {
+    let sql = "WITH released AS (
+             UPDATE run SET status = 0, updated = $1 WHERE status = 1 AND updated <= $2 RETURNING 1)
+         SELECT count(*) FROM released";
+    let rows = pool.write(sql, &[&now.0, &unchanged_since.0]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
+}
+
 /// Stores how an active run ended. Returns whether there was one.
 pub(super) async fn end(pool: &Pool, tenant: &str, id: RunId, end: &RunEnd) -> Result<bool, Fault> {
     // An active status is a caller's bug: storing it could start the run a second time.
@@ -208,7 +290,7 @@ pub(super) async fn end(pool: &Pool, tenant: &str, id: RunId, end: &RunEnd) -> R
     Ok(!pool.write(sql, params).await?.is_empty())
 }
 
-/// Ends a pending run as interrupted.
+/// Ends a pending run as interrupted that was never taken.
 pub(super) async fn cancel(
     pool: &Pool,
     tenant: &str,
@@ -220,8 +302,8 @@ pub(super) async fn cancel(
     }
     let id = Id(id.to_bytes());
     let withdraw = "UPDATE run SET status = $3, updated = $4
-         WHERE tenant = $1 AND id = $2 AND status = 0 RETURNING 1";
-    let find = "SELECT status::int8 FROM run WHERE tenant = $1 AND id = $2";
+         WHERE tenant = $1 AND id = $2 AND status = 0 AND attempts = 0 RETURNING 1";
+    let find = "SELECT status::int8, attempts = 0 FROM run WHERE tenant = $1 AND id = $2";
     let interrupted = number_of(RunStatus::Interrupted);
     loop {
         let params: Params<'_> = &[&tenant, &id, &interrupted, &now.0];
@@ -233,9 +315,9 @@ pub(super) async fn cancel(
             return Ok(CancelledRun::Missing);
         };
         match status(row.get(0))? {
-            // Created or released in between: withdraw it now.
-            RunStatus::Pending => {}
-            RunStatus::Running => return Ok(CancelledRun::Running),
+            // Created in between: withdraw it now.
+            RunStatus::Pending if row.get(1) => {}
+            RunStatus::Pending | RunStatus::Running => return Ok(CancelledRun::Running),
             _ => return Ok(CancelledRun::Ended),
         }
     }

@@ -20,6 +20,7 @@ async fn emptied(schema: &Schema) -> superstep_postgres::Postgres {
         "cache",
         "run",
         "assistant",
+        "cron",
     ];
     let sql = tables.map(|table| format!("DELETE FROM {table};")).concat();
     client.batch_execute(&sql).await.unwrap();

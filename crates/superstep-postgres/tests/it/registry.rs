@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use superstep_core::registry::{
-    AssistantChange, CreatedRun, NewAssistant, NewRun, Registry, RunEnd, RunStatus, WhenBusy,
+    AssistantChange, CreatedRun, CronTick, FiredTick, NewAssistant, NewCron, NewRun, Registry,
+    RunEnd, RunStatus, TickRun, WhenBusy,
 };
-use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use superstep_postgres::Postgres;
 use tokio::task::JoinSet;
 
@@ -257,4 +258,53 @@ async fn racing_changes_of_an_assistant_have_versions_of_their_own() {
         .unwrap();
     let metadata = current.unwrap().metadata;
     assert_eq!(metadata.as_object().unwrap().len(), 8, "{metadata}");
+}
+
+/// Each racer has a run of its own on a thread of its own, so nothing but the row of the cron keeps them apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tick_that_two_processes_fire_is_one_run() {
+    let processes = TwoProcesses::start().await;
+    let cron = CronId::from_bytes([3; 16]);
+    let new = NewCron {
+        tenant: "acme".to_owned(),
+        id: cron,
+        assistant: assistant_id(),
+        thread: None,
+        principal: "ann".to_owned(),
+        schedule: "* * * * *".to_owned(),
+        zone: None,
+        end: None,
+        is_enabled: true,
+        next: Some(Timestamp(0)),
+        arguments: json!({}),
+        metadata: json!({}),
+        at: Timestamp(1),
+    };
+    processes.db.create_cron(&new).await.unwrap();
+    for round in 0..20 {
+        let mut racers = JoinSet::new();
+        for racer in 0..8 {
+            let postgres = processes.of(racer);
+            let thread = thread(&format!("t{round}-{racer}"));
+            let run = new_run(id(round, racer), &thread, WhenBusy::Enqueue);
+            let tick = CronTick {
+                tenant: "acme".to_owned(),
+                cron,
+                due: Timestamp(i64::from(round)),
+                seen: Timestamp(1),
+                next: Some(Timestamp(i64::from(round) + 1)),
+                run: TickRun::Run(Box::new(run)),
+            };
+            racers.spawn(async move { postgres.fire_cron(&tick).await.unwrap() });
+        }
+        let fired = racers.join_all().await;
+        let stored = FiredTick::Run(CreatedRun::Stored(Vec::new()));
+        let winners = fired.iter().filter(|fired| **fired == stored).count();
+        let passed = fired.iter().filter(|fired| **fired == FiredTick::Passed);
+        assert_eq!((winners, passed.count()), (1, 7), "{fired:?}");
+        let taken = processes.db.take_runs(Timestamp(100), 100).await.unwrap();
+        assert_eq!(taken.len(), 1, "{taken:?}");
+        let row = processes.db.cron("acme", cron).await.unwrap().unwrap();
+        assert_eq!(row.next, Some(Timestamp(i64::from(round) + 1)));
+    }
 }

@@ -61,6 +61,7 @@ pub(crate) struct Cluster {
     pub(crate) restate: Restate,
     pub(crate) worker: Runtime,
     pub(crate) services: Services,
+    schema: String,
     pub(crate) address: SocketAddr,
     stop: Mutex<Option<(oneshot::Sender<()>, JoinSet<()>)>>,
     _turn: std::fs::File,
@@ -91,7 +92,8 @@ impl Cluster {
     ) -> Self {
         let services = Services::find();
         let turn = turn();
-        let store = store(&services).await;
+        let schema = new_schema();
+        let store = connect(&services, &schema).await;
         let worker = build(Runtime::builder(store.clone())).build();
         let listener = Worker::listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
@@ -109,6 +111,7 @@ impl Cluster {
             restate,
             worker,
             services,
+            schema,
             address,
             stop: Mutex::new(Some((stop, served))),
             _turn: turn,
@@ -127,11 +130,35 @@ impl Cluster {
         })
     }
 
+    /// Where another process finds the cluster.
+    pub(crate) fn place(&self) -> ClusterPlace {
+        ClusterPlace {
+            services: Services::find(),
+            schema: self.schema.clone(),
+        }
+    }
+
     /// Stops the worker as a signal would, and returns when it has stopped.
     pub(crate) async fn stop_worker(&self) {
         let (stop, mut served) = self.stop.lock().unwrap().take().unwrap();
         drop(stop);
         served.join_next().await.unwrap().unwrap();
+    }
+}
+
+/// Where a process finds a cluster.
+pub(crate) struct ClusterPlace {
+    services: Services,
+    schema: String,
+}
+
+impl ClusterPlace {
+    /// Connects as a process of its own does: with connections of its own.
+    pub(crate) async fn connect(&self) -> (Postgres, Runtime) {
+        let store = connect(&self.services, &self.schema).await;
+        let restate = Restate::new([self.services.ingress.clone()], store.clone()).unwrap();
+        let runtime = Runtime::builder(store.clone()).engine(restate).build();
+        (store, runtime)
     }
 }
 
@@ -166,9 +193,16 @@ impl Engine for Here {
 }
 
 pub(crate) async fn store(services: &Services) -> Postgres {
-    let schema = format!("restate_{}_{}", std::process::id(), number());
+    connect(services, &new_schema()).await
+}
+
+fn new_schema() -> String {
+    format!("restate_{}_{}", std::process::id(), number())
+}
+
+async fn connect(services: &Services, schema: &str) -> Postgres {
     let mut options = Options::default();
-    options.schema = schema;
+    options.schema = schema.to_owned();
     options.partitions = 1;
     Postgres::connect_with(&services.postgres, options)
         .await

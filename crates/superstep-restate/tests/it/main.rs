@@ -9,5 +9,6 @@ mod identity;
 mod kit;
 mod live;
 mod refusals;
+mod servers;
 mod threads;
 mod timers;

@@ -28,7 +28,10 @@ pub(crate) enum FeedBody {
     /// A run began or resumed the thread.
     RunBegan,
     /// The run entered a subgraph, whose namespace the event has.
-    SubgraphBegan,
+    SubgraphBegan {
+        /// Name of the subgraph.
+        graph: String,
+    },
     /// The run left a subgraph, or stopped in it.
     SubgraphEnded(SubgraphEnd),
     /// A checkpoint was written, or is continued from.
@@ -141,6 +144,8 @@ pub(crate) struct TaskOrigin {
     pub(crate) task: String,
     /// Number of the superstep as LangGraph counts: the first one after an input of a new thread is 1.
     pub(crate) step: i64,
+    /// Place among the tasks of the superstep that were sent a payload; `None` if the task was not.
+    pub(crate) sent: Option<u32>,
 }
 
 /// A checkpoint as it is streamed.
@@ -154,6 +159,17 @@ pub(crate) struct StreamedCheckpoint {
     pub(crate) values: Arc<Json>,
     /// Tasks that run next.
     pub(crate) tasks: Vec<CheckpointTask>,
+    /// Checkpoints of the graphs around this one, outermost first.
+    pub(crate) outer: Vec<(Namespace, CheckpointId)>,
+    /// For a checkpoint from which the run continues. Default: the run wrote it.
+    pub(crate) found: Option<FoundCheckpoint>,
+}
+
+/// What is known of a checkpoint that was there before the run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundCheckpoint {
+    /// The run that wrote it; `None` for an edit.
+    pub(crate) run: Option<RunId>,
 }
 
 /// A task that runs after a checkpoint.
@@ -163,6 +179,8 @@ pub(crate) struct CheckpointTask {
     pub(crate) node: String,
     /// What the task asked before the run stopped.
     pub(crate) interrupts: Vec<Json>,
+    /// Whether the task enters a subgraph.
+    pub(crate) is_subgraph: bool,
 }
 
 /// A task that starts.
@@ -178,7 +196,8 @@ pub(crate) struct StartedTask {
 pub(crate) struct EndedTask {
     pub(crate) origin: Arc<TaskOrigin>,
     pub(crate) result: Arc<Json>,
-    pub(crate) error: Option<String>,
+    /// `{"error", "message"}`.
+    pub(crate) error: Option<Json>,
     pub(crate) interrupts: Vec<Json>,
     pub(crate) is_cached: bool,
 }

@@ -25,7 +25,9 @@ use superstep::{FramePath, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp, Va
 
 use crate::feed::FeedId;
 use crate::feed::agent_payload::AgentPayload;
-use crate::feed::event::{FeedBody, FeedEvent, MessageChange, Namespace, TaskOrigin};
+use crate::feed::event::{
+    FeedBody, FeedEvent, MessageChange, Namespace, TaskOrigin, split_segment,
+};
 use crate::feed::message_parts::{OpenMessages, PlacedPart};
 use crate::wire::{self, CheckpointId};
 
@@ -47,6 +49,8 @@ pub(super) struct LogConverter {
     /// Stored events that tasks have shown live. They come again with the log, and are left out there.
     shown_live: BTreeMap<TaskId, Vec<Value>>,
     places: PlaceCounter,
+    /// How often the root graph was started again.
+    restarts: u64,
     converted: Vec<Arc<FeedEvent>>,
 }
 
@@ -58,9 +62,20 @@ struct FrameView {
     step: u64,
     values: Arc<Json>,
     planned: Vec<PlannedTask>,
-    checkpoint: Option<CheckpointId>,
+    /// The newest checkpoint of the graph.
+    checkpoint: Option<WrittenCheckpoint>,
     /// Whether a task of the superstep that ends has written something.
     has_written: bool,
+}
+
+/// A checkpoint, and what wrote it.
+#[derive(Debug, Clone, Copy)]
+struct WrittenCheckpoint {
+    id: CheckpointId,
+    parent: Option<CheckpointId>,
+    source: &'static str,
+    /// `None` for an edit.
+    run: Option<RunId>,
 }
 
 /// A task that is planned to run.
@@ -149,6 +164,7 @@ impl LogConverter {
             shown_messages: BTreeSet::new(),
             shown_live: BTreeMap::new(),
             places: PlaceCounter::default(),
+            restarts: 0,
             converted: Vec::new(),
         }
     }
@@ -157,15 +173,27 @@ impl LogConverter {
     pub(super) fn continue_from(&mut self, state: &ThreadState) {
         self.run = state.run.run;
         self.places.enter(state.seq);
+        self.restarts = state.restarts;
         self.frames.clear();
         let values = wire::values(&self.graph, &state.values);
+        let source = match state.kind {
+            EntryKind::Update => "update",
+            EntryKind::Fork => "fork",
+            _ => "loop",
+        };
+        let checkpoint = WrittenCheckpoint {
+            id: CheckpointId::after(state.seq),
+            parent: (state.parent > Seq(0)).then(|| CheckpointId::after(state.parent)),
+            source,
+            run: (state.kind != EntryKind::Update).then_some(state.run.run),
+        };
         self.frames.insert(
             Namespace::default(),
             FrameView {
                 graph: Some(self.graph.clone()),
-                step: state.step,
+                step: state.step + state.restarts,
                 values: Arc::new(values),
-                checkpoint: Some(CheckpointId::after(state.seq)),
+                checkpoint: Some(checkpoint),
                 ..FrameView::default()
             },
         );
@@ -277,10 +305,16 @@ impl LogConverter {
         self.at = now;
         let namespace = Namespace::of(&event.frame);
         self.enter_subgraphs(&namespace);
+        let task = wire::uuid(event.task.to_bytes());
+        let restarts = match namespace.is_root() {
+            true => self.restarts,
+            false => 0,
+        };
         let origin = Arc::new(TaskOrigin {
             node: event.node.to_string(),
-            task: wire::uuid(event.task.to_bytes()),
-            step: lang_step(event.step) + 1,
+            sent: self.sent_place(&namespace, &task),
+            task,
+            step: lang_step(event.step + restarts) + 1,
         });
         let payload: Json = event.payload.decode().unwrap_or_default();
         let of_agent = match event.stored {
@@ -327,12 +361,29 @@ impl LogConverter {
         for path in namespace.path() {
             let is_new = self.entered.insert(path.clone());
             if is_new {
-                self.push(&path, 0, FeedBody::SubgraphBegan);
+                let graph = self.graph_name(&path);
+                self.push(&path, 0, FeedBody::SubgraphBegan { graph });
             } else if !self.places.is_live {
                 // It may have been announced live, so its place stays free: the ids of what follows must not depend on that.
                 self.places.take();
             }
         }
+    }
+
+    /// Returns the name of a subgraph.
+    fn graph_name(&self, namespace: &Namespace) -> String {
+        let nodes = namespace.segments().iter();
+        let nodes = nodes.map(|segment| split_segment(segment).0);
+        let found = wire::frame_of(nodes).and_then(|frame| self.graph.at(&frame));
+        found.map_or_else(String::new, |graph| graph.name().to_owned())
+    }
+
+    /// Returns the place of a task among those of its superstep that were sent a payload; `None` if it was not.
+    fn sent_place(&self, namespace: &Namespace, task: &str) -> Option<u32> {
+        let planned = self.frames.get(namespace)?.planned.iter();
+        let mut sent = planned.filter(|planned| planned.payload.is_some());
+        let place = sent.position(|planned| planned.task == task)?;
+        u32::try_from(place).ok()
     }
 
     fn origin(
@@ -342,11 +393,12 @@ impl LogConverter {
         node: &NodeName,
     ) -> Arc<TaskOrigin> {
         let step = self.frames.get(namespace).map_or(0, |frame| frame.step);
+        let task = task.map(|task| wire::uuid(task.to_bytes()));
+        let task = task.unwrap_or_default();
         Arc::new(TaskOrigin {
             node: node.to_string(),
-            task: task
-                .map(|task| wire::uuid(task.to_bytes()))
-                .unwrap_or_default(),
+            sent: self.sent_place(namespace, &task),
+            task,
             step: lang_step(step) + 1,
         })
     }

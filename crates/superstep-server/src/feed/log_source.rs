@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -13,15 +14,16 @@ use superstep::registry::{Registry, RunQuery, RunStatus};
 use superstep::run::{OpenInterrupt, StreamEvent, StreamEventBody, ThreadState};
 use superstep::{DriveError, Event, EventId, Events, RunId, Runtime, Seq, TaskId, ThreadId};
 
-use crate::Shared;
 use crate::feed::FeedId;
 use crate::feed::event::FeedEvent;
 use crate::feed::log_converter::LogConverter;
+use crate::{Shared, wire};
 
 /// Where the events of a thread come from. It does not hold the server, which holds the tasks that use it.
 pub(super) struct LogSource {
     pub(super) runtime: Runtime,
     registry: Arc<dyn Registry>,
+    streamed_entries: Arc<AtomicU64>,
     pub(super) graph: Arc<Definition>,
     pub(super) thread: ThreadId,
 }
@@ -31,6 +33,7 @@ impl LogSource {
         Self {
             runtime: app.runtime.clone(),
             registry: app.queue.registry().clone(),
+            streamed_entries: app.counters.streamed_entries.clone(),
             graph: graph.clone(),
             thread: thread.clone(),
         }
@@ -73,6 +76,7 @@ impl LogSource {
         converter: &mut LogConverter,
         items: &[StreamEvent],
     ) -> Result<Vec<Arc<FeedEvent>>, DriveError> {
+        self.streamed_entries.fetch_add(1, Ordering::Relaxed);
         let forked = items.iter().find(|item| item.kind == EntryKind::Fork);
         if let Some(forked) = forked {
             // The log does not say what the state is there; the snapshot with the entry does.
@@ -100,6 +104,7 @@ impl LogSource {
             // In the order of their tasks.
             let place = |open: &OpenInterrupt| asked.iter().position(|id| *id == open.interrupt.id);
             open.sort_by_key(place);
+            wire::first_of_each_task(&mut open);
         }
         Ok(converter.entry(items, &open))
     }

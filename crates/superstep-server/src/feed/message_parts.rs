@@ -240,6 +240,7 @@ mod tests {
             node: "model".to_owned(),
             task: String::new(),
             step: 1,
+            sent: None,
         };
         let piece = MessagePiece::new("m", kind, text.to_owned());
         let task = TaskId::from_bytes([1; 16]);

@@ -6,7 +6,8 @@
 //! when no run is active; a thread that is watched and idle costs memory only.
 //!
 //! The ring keeps the events of the run and of ten minutes after it, tokens included. For what is older, or was dropped
-//! because there was too much, a client reads the log again: tokens are missing then, and messages come as a whole.
+//! because there was too much, a client reads the log again: tokens are missing then, and messages come as a whole. The same
+//! goes for a run whose caller only waits for its end, if nobody watches its thread: it is not read at all.
 //!
 //! When a task runs again, after a failed attempt or an answer, what it showed before is void and it shows everything again.
 //! Streams of runs keep both, as LangGraph's do: a client sees the tokens of a message twice under one id, and the message
@@ -34,22 +35,23 @@ pub(crate) use id::FeedId;
 pub(crate) use message_parts::parse_arguments;
 pub(crate) use subscription::{FeedItem, StreamStart, Subscription};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use serde_json::Value as Json;
 use superstep::__private::lock;
 use superstep::graph::Definition;
-use superstep::{EventId, RunId, ThreadId, Timestamp};
+use superstep::{EventId, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::error::{ApiError, ApiResult};
 use crate::feed::log_source::LogSource;
 use crate::feed::thread_feed::{RunProgress, ThreadFeed};
-use crate::{App, thread};
+use crate::{App, Shared, thread};
 
 /// The feeds of all threads. Cheap to clone.
 #[derive(Clone)]
@@ -67,11 +69,49 @@ struct FeedMap {
     is_swept: AtomicBool,
 }
 
+/// Returns what these tasks wrote, by their ids, as far as they ended after an entry.
+pub(crate) async fn results_of(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    after: Seq,
+    mut tasks: BTreeSet<String>,
+) -> ApiResult<BTreeMap<String, Arc<Json>>> {
+    let source = LogSource::new(app, graph, thread);
+    let mut results = BTreeMap::new();
+    let mut read = FeedId::end_of(after.0);
+    while !tasks.is_empty() {
+        let part = source.replay(read, None).await?;
+        for event in &part.events {
+            if let FeedBody::TaskEnded(ended) = &event.body
+                && ended.error.is_none()
+                && ended.interrupts.is_empty()
+                && tasks.remove(&ended.origin.task)
+            {
+                results.insert(ended.origin.task.clone(), ended.result.clone());
+            }
+        }
+        if !part.has_more {
+            break;
+        }
+        read = part.through;
+    }
+    Ok(results)
+}
+
 impl Feeds {
     /// Starts to read a thread, because a run is submitted on it. Call it before the run can begin, or its first tokens may
     /// be missed.
     pub(crate) fn began(&self, app: &App, graph: &Arc<Definition>, thread: &ThreadId) {
         self.start_reader(app, &self.feed(thread), Some(graph), true);
+    }
+
+    /// Starts to read a thread as [`Feeds::began`] does, if somebody watches or watched it.
+    pub(crate) fn began_unwatched(&self, app: &App, graph: &Arc<Definition>, thread: &ThreadId) {
+        let feed = lock(&self.0.feeds).get(thread).cloned();
+        if let Some(feed) = feed {
+            self.start_reader(app, &feed, Some(graph), true);
+        }
     }
 
     /// Drops what is known of a thread, because it was deleted: another of the same name may follow.
@@ -294,10 +334,33 @@ async fn sweep(map: Weak<FeedMap>) {
         let mut feeds = lock(&map.feeds);
         // A subscriber holds its feed. Nobody can get another hold while the map is locked.
         feeds.retain(|_, feed| !feed.sweep(KEPT_AFTER_END) || Arc::strong_count(feed) > 1);
+        drop_oldest(&mut feeds, BYTES_MAX);
         if feeds.is_empty() {
             map.is_swept.store(false, Ordering::SeqCst);
             return;
         }
+    }
+}
+
+/// Drops the feeds that were touched longest ago, of those that nobody reads, until the others are within the limit.
+fn drop_oldest(feeds: &mut BTreeMap<ThreadId, Arc<ThreadFeed>>, bytes_max: usize) {
+    let mut bytes: usize = feeds.values().map(|feed| feed.bytes()).sum();
+    if bytes <= bytes_max {
+        return;
+    }
+    let unread = feeds
+        .iter()
+        .filter(|(_, feed)| Arc::strong_count(feed) == 1);
+    let mut oldest: Vec<_> = unread
+        .map(|(thread, feed)| (feed.touched(), feed.bytes(), thread.clone()))
+        .collect();
+    oldest.sort_unstable_by_key(|(touched, ..)| *touched);
+    for (_, freed, thread) in oldest {
+        if bytes <= bytes_max {
+            break;
+        }
+        feeds.remove(&thread);
+        bytes -= freed;
     }
 }
 
@@ -307,7 +370,9 @@ fn is_fresh(ended: Timestamp, now: Timestamp) -> bool {
 
 /// How long the events of a run are kept after its end.
 const KEPT_AFTER_END: Duration = Duration::from_secs(10 * 60);
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const SWEEP_EVERY: Duration = Duration::from_secs(5);
+/// Bytes that the events of all threads may take before those that nobody reads are dropped early.
+const BYTES_MAX: usize = 128 * 1024 * 1024;
 /// How long a request waits until the feed of its thread knows where the thread is.
 const SETTLE_WITHIN: Duration = Duration::from_secs(10);
 /// How long a watcher waits for the next run before it is shown one that has ended.

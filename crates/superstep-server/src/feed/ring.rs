@@ -23,6 +23,8 @@ pub(super) struct EventRing {
 
 /// Highest number of events.
 const EVENTS_MAX: usize = 10_000;
+/// About what an event takes besides its values.
+const EVENT_BYTES: usize = 512;
 /// Highest number of bytes: a large state is in many events.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -76,6 +78,11 @@ impl EventRing {
     pub(super) fn last_id(&self) -> FeedId {
         let last = self.events.back().map(|event| event.id);
         last.or(self.floor).unwrap_or_default()
+    }
+
+    /// Returns about how many bytes the events take.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes + self.events.len() * EVENT_BYTES
     }
 
     /// Returns the position of the oldest event.

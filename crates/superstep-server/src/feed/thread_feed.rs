@@ -199,6 +199,16 @@ impl ThreadFeed {
         true
     }
 
+    /// Returns when something last happened.
+    pub(super) fn touched(&self) -> Instant {
+        lock(&self.state).touched
+    }
+
+    /// Returns about how many bytes the feed takes.
+    pub(super) fn bytes(&self) -> usize {
+        FEED_BYTES + lock(&self.state).ring.bytes()
+    }
+
     /// Calls a function with the ring.
     pub(super) fn with_ring<T>(&self, look: impl FnOnce(&EventRing) -> T) -> T {
         look(&lock(&self.state).ring)
@@ -224,6 +234,9 @@ impl ThreadFeed {
         self.changed.subscribe()
     }
 }
+
+/// About what a feed takes without events: the place of its reader has the state of the thread.
+const FEED_BYTES: usize = 4_096;
 
 /// Returns where the run of these events is.
 pub(super) fn progress<'a>(events: impl Iterator<Item = &'a Arc<FeedEvent>>) -> RunProgress {

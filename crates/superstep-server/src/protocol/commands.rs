@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::feed::{FeedBody, Namespace, RunStop, SubgraphEnd, split_segment};
 use crate::protocol::reply::{CommandError, CommandResult, ProtocolCommand};
-use crate::start::{RunBody, Submitted, ThreadTarget, submit};
+use crate::start::{Awaits, RunBody, Submitted, ThreadTarget, submit};
 use crate::wire::CheckpointId;
 use crate::{App, history, thread, wire};
 
@@ -161,7 +161,7 @@ impl CommandRunner {
         })?;
         let applied = self.app.feeds.settle(&self.app, &self.thread).await?;
         let target = ThreadTarget::Thread(self.thread.clone());
-        let submitted = submit(&self.app, &self.caller, target, body).await?;
+        let submitted = submit(&self.app, &self.caller, target, body, Awaits::Events).await?;
         Ok(CommandResult {
             result: result(&submitted),
             applied,
@@ -179,7 +179,7 @@ impl CommandRunner {
         while let Some(event) = events.next_past().await.map_err(ApiError::from)? {
             let phase = match &event.body {
                 FeedBody::RunBegan => "running",
-                FeedBody::SubgraphBegan => "started",
+                FeedBody::SubgraphBegan { .. } => "started",
                 FeedBody::SubgraphEnded(SubgraphEnd::Completed)
                 | FeedBody::Stopped(RunStop::Finished) => "completed",
                 FeedBody::SubgraphEnded(SubgraphEnd::Interrupted)

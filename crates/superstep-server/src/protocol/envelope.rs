@@ -25,7 +25,7 @@ impl EventKind {
     pub(super) fn of(event: &FeedEvent) -> Option<Self> {
         let method = match &event.body {
             FeedBody::RunBegan
-            | FeedBody::SubgraphBegan
+            | FeedBody::SubgraphBegan { .. }
             | FeedBody::SubgraphEnded(_)
             | FeedBody::Stopped(_) => "lifecycle",
             FeedBody::Values(_) => "values",
@@ -102,7 +102,14 @@ fn origin(body: &FeedBody) -> Option<&TaskOrigin> {
 fn data(thread: &ThreadId, graph: &str, event: &FeedEvent) -> Json {
     match &event.body {
         FeedBody::RunBegan => json!({ "event": "running", "graph_name": graph }),
-        FeedBody::SubgraphBegan => subgraph(event, "started"),
+        FeedBody::SubgraphBegan { .. } => {
+            let mut began = subgraph(event, "started");
+            began["namespace"] = event.namespace.segments().into();
+            if let Some(task) = entering_task(event) {
+                began["trigger_call_id"] = task.into();
+            }
+            began
+        }
         FeedBody::SubgraphEnded(end) => subgraph(
             event,
             match end {
@@ -114,17 +121,13 @@ fn data(thread: &ThreadId, graph: &str, event: &FeedEvent) -> Json {
         FeedBody::Stopped(stop) => stopped(graph, stop),
         FeedBody::Values(values) => match &**values {
             Json::Null => json!({}),
-            values => values.clone(),
+            values => with_short_messages(values),
         },
         FeedBody::Update { origin, update, .. } => {
-            let values = match &**update {
-                Json::Null => json!({}),
-                update => update.clone(),
-            };
-            json!({ "node": origin.node, "values": values })
+            json!({ &origin.node: with_short_messages(update) })
         }
         FeedBody::Checkpoint(checkpoint) => checkpoint_data(thread, checkpoint),
-        FeedBody::TaskStarted(task) => started_task(task),
+        FeedBody::TaskStarted(task) => started_task(task, None),
         FeedBody::TaskEnded(task) => ended_task(task),
         FeedBody::Message(part) => message(part),
         FeedBody::Tool(part) => tool(part),
@@ -147,6 +150,48 @@ fn data(thread: &ThreadId, graph: &str, event: &FeedEvent) -> Json {
     }
 }
 
+/// Returns a state or an update whose messages have no fields that say nothing: this protocol shows them in a short form.
+fn with_short_messages(channels: &Json) -> Json {
+    let mut shown = channels.clone();
+    let fields = shown.as_object_mut();
+    for channel in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        let items = channel.as_array_mut();
+        for item in items.into_iter().flatten() {
+            if let Some(message) = item.as_object_mut()
+                && message.contains_key("additional_kwargs")
+            {
+                message.retain(|name, value| !says_nothing(name, value));
+            }
+        }
+    }
+    shown
+}
+
+fn says_nothing(name: &str, value: &Json) -> bool {
+    let is_empty = match value {
+        Json::Null => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(fields) => fields.is_empty(),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    };
+    is_empty && SHORTENED.contains(&name)
+}
+
+/// Fields of messages that are left out if they are empty.
+const SHORTENED: [&str; 6] = [
+    "additional_kwargs",
+    "response_metadata",
+    "name",
+    "tool_calls",
+    "invalid_tool_calls",
+    "usage_metadata",
+];
+
+/// Returns the task that entered the subgraph of an event. A subgraph that lives as long as its thread has none.
+fn entering_task(event: &FeedEvent) -> Option<&str> {
+    split_segment(event.namespace.segments().last()?).1
+}
+
 fn subgraph(event: &FeedEvent, phase: &str) -> Json {
     let segment = event.namespace.segments().last();
     let node = segment.map(|segment| split_segment(segment).0);
@@ -164,10 +209,10 @@ fn stopped(graph: &str, stop: &RunStop) -> Json {
             "graph_name": graph,
             "error": "the run was cancelled",
         }),
-        RunStop::Failed { error, message } => json!({
+        RunStop::Failed { message, .. } => json!({
             "event": "failed",
             "graph_name": graph,
-            "error": format!("{error}: {message}"),
+            "error": message,
         }),
     }
 }

@@ -71,7 +71,7 @@ async fn events(
     ThreadPath(thread): ThreadPath,
     Payload(body): Payload<FilterBody>,
 ) -> ApiResult<Response> {
-    let (filter, since) = body.read().map_err(ApiError::invalid)?;
+    let (filter, since) = body.read().map_err(ApiError::bad_request)?;
     let pump = EventPump::open(&app, &thread, String::new(), filter, since).await?;
     let stream = EventStream {
         pump,

@@ -22,7 +22,7 @@ use crate::caller::{Caller, Payload, QueryFields, assistant_id};
 use crate::error::{ApiError, ApiResult};
 use crate::routes::drawing;
 use crate::routes::paging::{page, paged};
-use crate::{App, Shared, assistant, background, start, thread, wire};
+use crate::{App, Shared, assistant, background, cron, start, thread, wire};
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -242,6 +242,7 @@ async fn delete(
     if query.flag("delete_threads") {
         delete_threads(&app, &caller, found.id).await?;
     }
+    cron::delete_of_assistant(&app, &caller, found.id).await?;
     app.registry()
         .delete_assistant(&caller.tenant, found.id)
         .await?;
@@ -308,8 +309,9 @@ fn schemas_of(graph: &Definition) -> Json {
         "input_schema": with_message_channels(graph, graph.input_schema()),
         "output_schema": state,
         "state_schema": state,
-        "config_schema": {},
-        "context_schema": null,
+        // Settings in `config.configurable` and in `context` are one.
+        "config_schema": graph.context_schema().cloned().unwrap_or_else(|| json!({})),
+        "context_schema": graph.context_schema(),
     })
 }
 

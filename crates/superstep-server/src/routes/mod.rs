@@ -1,6 +1,7 @@
 //! The routes, a file for each resource. Handlers parse, call and convert; what a run means is decided in [`crate::start`].
 
 mod assistants;
+mod crons;
 mod drawing;
 mod openapi;
 mod paging;
@@ -21,6 +22,7 @@ pub(crate) fn routes() -> Router<App> {
         .merge(threads::routes())
         .merge(state::routes())
         .merge(runs::routes())
+        .merge(crons::routes())
         .merge(store::routes())
         .merge(system::routes())
 }

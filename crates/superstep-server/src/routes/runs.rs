@@ -17,8 +17,8 @@ use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::routes::paging::page;
 use crate::start::{
-    OnDisconnect, RunBody, Submitted, ThreadTarget, cancel_runs, discard, final_values, roll_back,
-    submit,
+    Awaits, OnDisconnect, RunBody, Submitted, ThreadTarget, cancel_runs, discard, final_values,
+    roll_back, submit,
 };
 use crate::{App, Shared, thread, wire};
 
@@ -46,7 +46,14 @@ async fn create(
     Payload(body): Payload<RunBody>,
 ) -> ApiResult<Response> {
     let target = ThreadTarget::Thread(id);
-    let submitted = submit(&app, &caller, target, with_key(body, &headers)).await?;
+    let submitted = submit(
+        &app,
+        &caller,
+        target,
+        with_key(body, &headers),
+        Awaits::Events,
+    )
+    .await?;
     let response = JsonBody(wire::run(&submitted.row)).into_response();
     Ok(located(response, &submitted, None))
 }
@@ -56,7 +63,8 @@ async fn create_stateless(
     caller: Caller,
     Payload(body): Payload<RunBody>,
 ) -> ApiResult<Response> {
-    let submitted = submit(&app, &caller, ThreadTarget::Temporary, body).await?;
+    let target = ThreadTarget::Temporary;
+    let submitted = submit(&app, &caller, target, body, Awaits::Events).await?;
     let response = JsonBody(wire::run(&submitted.row)).into_response();
     Ok(located(response, &submitted, None))
 }
@@ -73,7 +81,8 @@ async fn create_batch(
     }
     let mut created = Vec::with_capacity(bodies.len());
     for body in bodies {
-        let submitted = submit(&app, &caller, ThreadTarget::Temporary, body).await?;
+        let submitted =
+            submit(&app, &caller, ThreadTarget::Temporary, body, Awaits::Events).await?;
         created.push(wire::run(&submitted.row));
     }
     Ok(JsonBody(created))
@@ -105,7 +114,7 @@ async fn submit_and_wait(
     body: RunBody,
 ) -> ApiResult<Response> {
     let leaves = body.on_disconnect.unwrap_or_default();
-    let submitted = submit(app, caller, target, body).await?;
+    let submitted = submit(app, caller, target, body, Awaits::End).await?;
     let (thread, run) = (&submitted.thread, submitted.row.id);
     let guard = Disconnect::watch(app, thread, run, leaves == OnDisconnect::Cancel);
     let row = app.queue.wait(&caller.tenant, run).await?;

@@ -157,7 +157,7 @@ pub(super) struct UpdateBody {
     values: Option<Json>,
     /// `{"update", "goto"}`, in updates of new threads.
     command: Option<Json>,
-    as_node: Option<String>,
+    pub(super) as_node: Option<String>,
     checkpoint: Option<CheckpointBody>,
     checkpoint_id: Option<String>,
 }
@@ -293,7 +293,7 @@ pub(super) fn edit_of(
     }
     let node = match body.as_node.as_deref() {
         Some(END) => EditNode::End,
-        Some(START | "__input__") => EditNode::Input,
+        Some(START | INPUT) => EditNode::Input,
         Some(name) => EditNode::Node(NodeName::new(name)?),
         None if has_run => EditNode::Last,
         None => EditNode::Input,
@@ -344,14 +344,8 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
         return Ok(Vec::new());
     };
     let named = body.checkpoint.as_ref();
-    if named.is_some_and(|named| {
-        named
-            .checkpoint_ns
-            .as_ref()
-            .is_some_and(|ns| !ns.is_empty())
-    }) {
-        return subgraph_history(app, id, named).await;
-    }
+    let namespace = named.and_then(|named| named.checkpoint_ns.as_deref());
+    let namespace = namespace.filter(|namespace| !namespace.is_empty());
     let limit = body.limit.unwrap_or(1).clamp(1, HISTORY_MAX) as usize;
     let before = match body.before.as_ref().filter(|before| !before.is_null()) {
         Some(before) => {
@@ -360,6 +354,17 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
         }
         None => None,
     };
+    let select = body.select.clone().unwrap_or_default();
+    if let Some(namespace) = namespace {
+        let frame = wire::read_namespace(namespace).filter(|frame| graph.at(frame).is_some());
+        let frame = frame.ok_or_else(|| no_subgraph(namespace))?;
+        let found = history::of_subgraph(app, graph, id, &frame, before, limit).await?;
+        let mut shown = wire::past_subgraph_states(app, graph, id, &frame, &found).await?;
+        for state in &mut shown {
+            wire::select(state, &select);
+        }
+        return Ok(shown);
+    }
     let wanted = body.metadata.clone().filter(|wanted| !wanted.is_empty());
     let wanted = wanted.map(Json::Object);
     let runs = match &wanted {
@@ -397,7 +402,6 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
         })
         .collect();
     let mut shown = wire::past_states(app, graph, id, &states).await?;
-    let select = body.select.clone().unwrap_or_default();
     for state in &mut shown {
         wire::select(state, &select);
     }
@@ -420,21 +424,8 @@ async fn metadata_of_runs(app: &Shared, id: &ThreadId) -> ApiResult<BTreeMap<Run
     Ok(objects.map(|row| (row.id, row.metadata)).collect())
 }
 
-/// Returns the history of a subgraph, as far as it can be read: its current state.
-async fn subgraph_history(
-    app: &Shared,
-    id: &ThreadId,
-    named: Option<&CheckpointBody>,
-) -> ApiResult<Vec<Json>> {
-    let wanted = WantedState {
-        checkpoint: named.and_then(|named| named.checkpoint_id.clone()),
-        namespace: named
-            .and_then(|named| named.checkpoint_ns.clone())
-            .unwrap_or_default(),
-        ..WantedState::default()
-    };
-    Ok(vec![wanted.read(app, id).await?])
-}
+/// The name of the input, as clients write it.
+pub(super) const INPUT: &str = "__input__";
 
 /// Number of runs whose metadata is looked at.
 const RUNS_MAX: u32 = 10_000;

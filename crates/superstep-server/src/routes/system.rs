@@ -49,7 +49,7 @@ async fn info() -> JsonBody<Json> {
         "langgraph_py_version": null,
         "flags": {
             "assistants": true,
-            "crons": false,
+            "crons": true,
             "langsmith": false,
             "langsmith_tracing_replicas": false,
         },
@@ -69,6 +69,7 @@ struct Figures {
     requests: u64,
     failures: u64,
     runs: u64,
+    streamed_entries: u64,
     pending: usize,
     running: usize,
 }
@@ -93,6 +94,7 @@ impl Figures {
             requests: counters.requests.load(Ordering::Relaxed),
             failures: counters.failures.load(Ordering::Relaxed),
             runs: counters.runs.load(Ordering::Relaxed),
+            streamed_entries: counters.streamed_entries.load(Ordering::Relaxed),
             pending: active.len() - running,
             running,
         })
@@ -105,6 +107,7 @@ impl Figures {
             ("requests_total", "counter", self.requests),
             ("request_failures_total", "counter", self.failures),
             ("runs_submitted_total", "counter", self.runs),
+            ("streamed_entries_total", "counter", self.streamed_entries),
         ];
         for (name, kind, value) in rows {
             let _ = writeln!(
@@ -126,6 +129,7 @@ impl Figures {
             "requests": self.requests,
             "request_failures": self.failures,
             "runs_submitted": self.runs,
+            "streamed_entries": self.streamed_entries,
             "runs_pending": self.pending,
             "runs_running": self.running,
         })

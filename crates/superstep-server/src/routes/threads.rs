@@ -11,7 +11,7 @@ use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
-use superstep::ThreadId;
+use superstep::checkpoint::format::EntryKind;
 use superstep::checkpoint::{
     AtLifetimeEnd, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
     ThreadRow, ThreadSort,
@@ -19,13 +19,13 @@ use superstep::checkpoint::{
 use superstep::driver::{ThreadEdit, ThreadRequest};
 use superstep::graph::Definition;
 use superstep::registry::RunQuery;
-use superstep::run::{Edit, RunOptions};
-use superstep::{FramePath, Seq};
+use superstep::run::{Edit, RunOptions, ThreadState};
+use superstep::{FramePath, START, Seq, ThreadId};
 
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::routes::paging::{page, paged};
-use crate::routes::state::{UpdateBody, edit_of};
+use crate::routes::state::{INPUT, UpdateBody, edit_of};
 use crate::wire::ThreadParts;
 use crate::{App, Shared, background, start, thread, wire};
 
@@ -95,6 +95,13 @@ impl TtlBody {
 #[serde(default)]
 struct SuperstepBody {
     updates: Vec<UpdateBody>,
+}
+
+impl SuperstepBody {
+    /// Whether its only update is in this name.
+    fn is_by(&self, name: &str) -> bool {
+        matches!(self.updates.as_slice(), [update] if update.as_node.as_deref() == Some(name))
+    }
 }
 
 async fn create(
@@ -168,7 +175,16 @@ fn first_edits(
     })?;
     let mut edits = Vec::new();
     let mut has_run = false;
-    for step in supersteps.iter().filter(|step| !step.updates.is_empty()) {
+    let mut steps = supersteps
+        .iter()
+        .filter(|step| !step.updates.is_empty())
+        .peekable();
+    while let Some(step) = steps.next() {
+        // Clients write an input and its application as two checkpoints; here they are one entry, which is shown as two.
+        let is_applied_next = steps.peek().is_some_and(|next| next.is_by(START));
+        if step.is_by(INPUT) && is_applied_next {
+            continue;
+        }
         let mut of_step = Vec::with_capacity(step.updates.len());
         for update in &step.updates {
             of_step.push(edit_of(graph, update, has_run)?);
@@ -389,6 +405,10 @@ async fn values_of(app: &Shared, row: &ThreadRow) -> ApiResult<Json> {
         (Some(graph), Some(values)) => Ok(wire::values(graph, values)),
         (Some(graph), None) => {
             let state = app.runtime.state_of(graph, &row.thread, None).await?;
+            let is_emptied = |state: &ThreadState| {
+                state.kind == EntryKind::Fork && state.parent == Seq(0) && state.next.is_empty()
+            };
+            let state = state.filter(|state| !is_emptied(state));
             Ok(state.map_or(Json::Null, |state| wire::values(graph, &state.values)))
         }
         // Of a graph that this server does not serve: it does not know what may be shown.

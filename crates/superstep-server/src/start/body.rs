@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use superstep::ThreadId;
 
 use crate::error::{ApiError, ApiResult};
-use crate::wire::CheckpointId;
+use crate::wire::{CheckpointId, ON_RUN_COMPLETED};
 
 /// The body of a request that creates a run. Fields that the server does not know are tolerated.
 ///
@@ -159,6 +159,18 @@ impl RunDurability {
 }
 
 impl RunBody {
+    /// Reads the arguments of a cron, in which what becomes of the thread has another name.
+    pub(crate) fn of_cron(arguments: &Json) -> ApiResult<Self> {
+        let invalid = |error: serde_json::Error| {
+            ApiError::invalid(format!("The request body is not valid: {error}"))
+        };
+        let mut body: Self = serde_json::from_value(arguments.clone()).map_err(invalid)?;
+        let on_completed = arguments.get(ON_RUN_COMPLETED).cloned();
+        let on_completed = serde_json::from_value(on_completed.unwrap_or_default());
+        body.on_completion = on_completed.map_err(invalid)?;
+        Ok(body)
+    }
+
     /// Returns the stream modes; `values` if the body names none.
     pub(crate) fn stream_modes(&self) -> Vec<String> {
         let modes = match &self.stream_mode {

@@ -88,11 +88,12 @@ impl RunConfig {
     }
 }
 
-/// Whether a field of `configurable` is the caller's, not one of those by which clients address threads and checkpoints.
+/// Whether a field of `configurable` is the caller's, not one of those by which clients address threads and checkpoints, or that
+/// names the cron of a run.
 fn is_users(name: &str) -> bool {
     let is_address = matches!(
         name,
-        "thread_id" | "run_id" | "checkpoint_id" | "checkpoint_ns" | "checkpoint_map"
+        "thread_id" | "run_id" | "checkpoint_id" | "checkpoint_ns" | "checkpoint_map" | "cron_id"
     );
     !is_address && !name.starts_with("__")
 }

@@ -43,7 +43,7 @@ impl RequestPlan<'_> {
             if let Some(resume) = &command.resume {
                 return self.answer(command, resume).await;
             }
-            if let Some(goto) = &command.goto {
+            if let Some(goto) = targets(command) {
                 return self.go_to(command, goto);
             }
             if let Some(update) = &command.update {
@@ -129,7 +129,7 @@ impl RequestPlan<'_> {
     }
 
     async fn answer(&self, command: &CommandBody, resume: &Json) -> ApiResult<PlannedRequest> {
-        if command.goto.is_some() {
+        if targets(command).is_some() {
             return Err(ApiError::invalid(
                 "A command with both `resume` and `goto` is not supported",
             ));
@@ -154,7 +154,7 @@ impl RequestPlan<'_> {
     }
 
     async fn answers(&self, resume: &Json) -> ApiResult<Vec<Answer>> {
-        let open = self.open_interrupts().await?;
+        let open = self.open_interrupts(resume).await?;
         if open.is_empty() {
             return Err(ApiError::bad_request(format!(
                 "Thread {} has no open interrupt to resume",
@@ -174,10 +174,15 @@ impl RequestPlan<'_> {
         answers.collect()
     }
 
-    /// Returns the open interrupts in the order of their tasks.
-    async fn open_interrupts(&self) -> ApiResult<Vec<OpenInterrupt>> {
-        let open = wire::open_interrupts(self.app, self.thread, None).await?;
+    /// Returns the open interrupts in the order in which the client that sends this answer shows them.
+    async fn open_interrupts(&self, resume: &Json) -> ApiResult<Vec<OpenInterrupt>> {
+        let mut open = wire::open_interrupts(self.app, self.thread, None).await?;
         if open.len() < 2 {
+            return Ok(open);
+        }
+        if resume.is_array() {
+            // Agent Inbox, which answers with a list, shows the first entry of a thread's interrupts by task. Our JSON sorts tasks.
+            open.sort_by_key(|open| open.interrupt.task.to_bytes());
             return Ok(open);
         }
         let runtime = &self.app.runtime;
@@ -258,7 +263,7 @@ pub(super) fn check(graph: &Definition, body: &RunBody) -> ApiResult<()> {
     if let Some(update) = update {
         wire::read_input(graph, &pairs_as_object(update))?;
     }
-    let goto = command.and_then(|command| command.goto.as_ref());
+    let goto = command.and_then(targets);
     if let Some(goto) = goto {
         read_goto(goto)?;
     }
@@ -299,12 +304,35 @@ fn matched<'a>(
     {
         return Ok(open.iter().zip(decisions).collect());
     }
-    // Agent Inbox can only answer the first of several.
-    Ok(open
-        .first()
-        .map(|first| (first, resume))
-        .into_iter()
-        .collect())
+    let answered = answered_without_id(open, resume);
+    Ok(answered.map(|open| (open, resume)).into_iter().collect())
+}
+
+/// Returns the interrupt that an answer without ids is for: the first about the action that the answer names, or else the first.
+fn answered_without_id<'a>(open: &'a [OpenInterrupt], resume: &Json) -> Option<&'a OpenInterrupt> {
+    let name = named_action(resume);
+    let is_named = |open: &&OpenInterrupt| {
+        let shown = wire::interrupt(&open.interrupt);
+        name.is_some() && shown["value"]["action_request"]["action"].as_str() == name
+    };
+    open.iter().find(is_named).or_else(|| open.first())
+}
+
+/// Returns the name of the action that an answer accepts or edits, if it has one.
+fn named_action(resume: &Json) -> Option<&str> {
+    let decisions = resume.get("decisions").unwrap_or(resume);
+    let [only] = decisions.as_array()?.as_slice() else {
+        return None;
+    };
+    let accepted = only.get("args").and_then(|args| args.get("action"));
+    let edited = only.get("edited_action").and_then(|to| to.get("name"));
+    accepted.or(edited)?.as_str()
+}
+
+/// Returns where a command goes, if anywhere: `RemoteGraph` sends an empty list with every command.
+fn targets(command: &CommandBody) -> Option<&Json> {
+    let goto = command.goto.as_ref();
+    goto.filter(|goto| goto.as_array().is_none_or(|list| !list.is_empty()))
 }
 
 /// Reads where a command goes: a node, `{"node", "input"}`, or a list of them.
@@ -340,5 +368,37 @@ pub(crate) fn pairs_as_object(update: &Json) -> Json {
     match pairs.iter().map(pair).collect::<Option<Map<_, _>>>() {
         Some(fields) => Json::Object(fields),
         None => update.clone(),
+    }
+}
+
+#[test]
+fn an_empty_list_is_not_a_target() {
+    let has_target = |goto: Json| {
+        let command = CommandBody {
+            goto: Some(goto),
+            ..CommandBody::default()
+        };
+        targets(&command).is_some()
+    };
+    assert!(!has_target(serde_json::json!([])));
+    assert!(has_target(serde_json::json!(["__end__"])));
+    assert!(has_target(serde_json::json!("__end__")));
+}
+
+#[test]
+fn the_action_of_an_answer_is_found() {
+    use serde_json::json;
+    let action = json!({ "action": "pay", "args": {} });
+    for (answer, name) in [
+        (json!([{ "type": "accept", "args": action }]), Some("pay")),
+        (json!([{ "type": "ignore", "args": null }]), None),
+        (
+            json!({ "decisions": [{ "type": "edit", "edited_action": { "name": "pay" } }] }),
+            Some("pay"),
+        ),
+        (json!({ "decisions": [{ "type": "approve" }] }), None),
+        (json!("yes"), None),
+    ] {
+        assert_eq!(named_action(&answer), name);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use superstep::checkpoint::NewThread;
 use superstep::driver::ThreadRequest;
 use superstep::registry::RunRow;
 use superstep::run::RunOptions;
@@ -60,18 +59,12 @@ async fn undo(app: &Shared, thread: &ThreadId, runs: &BTreeSet<RunId>) -> ApiRes
     }
     match oldest {
         // The runs were the thread's first: before them there was nothing.
-        Some((_, Seq(0))) => {
-            let checkpointer = app.runtime.checkpointer();
-            checkpointer.delete(thread).await?;
-            // The numbers of entries begin with 1 again.
-            app.feeds.forget(thread);
-            let new = NewThread {
-                graph: row.graph.clone(),
-                metadata: row.metadata.clone(),
-                lifetime: row.lifetime,
-                at: app.runtime.now(),
-            };
-            app.runtime.create_thread(thread, &new).await?;
+        Some((_, beginning @ Seq(0))) => {
+            let request = ThreadRequest::Fork { at: beginning };
+            let options = RunOptions::default();
+            let driver = app.runtime.driver();
+            driver.execute(thread, graph, request, &options).await?;
+            app.runtime.checkpointer().prune(thread, 1).await?;
             Ok(())
         }
         Some(_) => Err(ApiError::conflict(

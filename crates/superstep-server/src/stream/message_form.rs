@@ -77,7 +77,7 @@ struct GrowingCall {
 }
 
 impl GrowingMessage {
-    /// Adds a change. Returns whether the message is another one now.
+    /// Adds a change. Returns whether clients see the message again: as it is now, or complete.
     pub(super) fn add(&mut self, change: &MessageChange) -> bool {
         match change {
             MessageChange::Began => {
@@ -104,9 +104,9 @@ impl GrowingMessage {
                 }
             },
             MessageChange::Ended {
-                usage: Some(usage),
+                usage,
                 is_void: false,
-            } => self.usage = usage.clone(),
+            } => self.usage = usage.clone().unwrap_or_default(),
             MessageChange::BlockBegan { .. }
             | MessageChange::BlockEnded { .. }
             | MessageChange::Ended { .. } => return false,

@@ -3,9 +3,13 @@
 //! Every event has an id, so a client that loses its connection continues where it was: in a run that it asked to be
 //! resumable, and in every other. The connection is closed after the run; there is no event for the end.
 
+mod breakpoints;
+mod checkpoint_form;
+mod event_id;
 mod message_form;
 mod modes;
 mod renderer;
+mod run_names;
 mod run_stream;
 mod runnable_events;
 pub(crate) mod sse;
@@ -25,12 +29,13 @@ use superstep::registry::{RunRow, RunStatus};
 use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::feed::{FeedId, StreamStart};
-use crate::start::{OnDisconnect, RunBody, Submitted, ThreadTarget, submit};
+use crate::start::{Awaits, OnDisconnect, RunBody, ThreadTarget, submit};
+use crate::stream::event_id::SeenId;
 use crate::stream::modes::WireModes;
-use crate::stream::renderer::{RunNames, RunRenderer};
+use crate::stream::renderer::RunRenderer;
 use crate::stream::run_stream::RunStream;
 use crate::stream::thread_stream::{ThreadModes, ThreadStream};
-use crate::{App, thread};
+use crate::{App, thread, wire};
 
 /// Returns the routes of streams.
 pub(crate) fn routes() -> Router<App> {
@@ -74,7 +79,7 @@ async fn stream_new(
     let with_subgraphs = body.stream_subgraphs.unwrap_or(false);
     let is_cancelling = body.on_disconnect.unwrap_or_default() == OnDisconnect::Cancel;
     body.idempotency_key = text_of(headers, "idempotency-key")?;
-    let submitted = submit(app, caller, target, body).await?;
+    let submitted = submit(app, caller, target, body, Awaits::Events).await?;
     let row = &submitted.row;
     // From here on, a client that goes away has a run.
     let follower = app.feeds.follow(app, &caller.tenant, row.id, is_cancelling);
@@ -87,18 +92,18 @@ async fn stream_new(
         .feeds
         .of_run(app, &submitted.thread, row.id, start)
         .await?;
-    let renderer = RunRenderer::new(modes, with_subgraphs, RunNames::of(row));
+    let renderer = RunRenderer::new(modes, with_subgraphs, row);
     let is_temporary = submitted.is_temporary;
-    let stream = RunStream::new(app, subscription, renderer, follower, is_temporary);
+    let stream = RunStream::new(app, subscription, renderer, follower, is_temporary, None);
     let mut response = sse::respond(stream.into_chunks());
-    add_locations(&mut response, &submitted);
+    response.headers_mut().extend(submitted.dropped_header());
+    add_locations(&mut response, submitted.path());
     Ok(response)
 }
 
-fn add_locations(response: &mut Response, submitted: &Submitted) {
-    let path = submitted.path();
+/// Adds where the run is, and where its stream can be joined.
+fn add_locations(response: &mut Response, path: String) {
     let headers = response.headers_mut();
-    headers.extend(submitted.dropped_header());
     let texts = [
         (LOCATION, format!("{path}/stream")),
         (CONTENT_LOCATION, path),
@@ -152,19 +157,27 @@ async fn stream_joined(
         false => {
             let with_subgraphs = row.arguments.get("subgraphs").and_then(Json::as_bool);
             let modes = WireModes::read(&names)?;
-            RunRenderer::new(modes, with_subgraphs.unwrap_or(false), RunNames::of(&row))
+            RunRenderer::new(modes, with_subgraphs.unwrap_or(false), &row)
         }
     };
-    let start = match last_event_id(headers)? {
-        Some(after) => StreamStart::After(after),
+    let seen = last_event_id(headers)?;
+    let start = match seen {
+        Some(seen) => StreamStart::After(seen.continue_after()),
         None => StreamStart::Tail,
     };
     let is_cancelling = fields.flag("cancel_on_disconnect");
     let follower = app.feeds.follow(app, &caller.tenant, row.id, is_cancelling);
     let subscription = app.feeds.of_run(app, &row.thread, row.id, start).await?;
-    let mut stream = RunStream::new(app, subscription, renderer, follower, false);
+    let path = format!(
+        "/threads/{}/runs/{}",
+        row.thread.name(),
+        wire::uuid(row.id.to_bytes())
+    );
+    let mut stream = RunStream::new(app, subscription, renderer, follower, false, seen);
     stream.prime();
-    Ok(sse::respond(stream.into_chunks()))
+    let mut response = sse::respond(stream.into_chunks());
+    add_locations(&mut response, path);
+    Ok(response)
 }
 
 async fn join_thread(
@@ -176,19 +189,23 @@ async fn join_thread(
 ) -> ApiResult<Response> {
     let modes = ThreadModes::read(&fields)?;
     thread::get(&app, &id).await?;
-    let subscription = match last_event_id(&headers)? {
-        Some(after) => app.feeds.of_thread(&app, &id, Some(after)).await?,
+    let seen = last_event_id(&headers)?;
+    let subscription = match seen {
+        Some(seen) => {
+            let after = Some(seen.continue_after());
+            app.feeds.of_thread(&app, &id, after).await?
+        }
         None => app.feeds.tail(&app, &id).await?,
     };
-    let stream = ThreadStream::new(&app, &caller.tenant, subscription, modes);
+    let stream = ThreadStream::new(&app, &caller.tenant, subscription, modes, seen);
     Ok(sse::respond(stream.into_chunks()))
 }
 
-fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<FeedId>> {
+fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<SeenId>> {
     let Some(text) = text_of(headers, "last-event-id")? else {
         return Ok(None);
     };
-    match FeedId::from_header(&text) {
+    match SeenId::from_header(&text) {
         Some(id) => Ok(Some(id)),
         None => Err(ApiError::invalid(format!(
             "Invalid Last-Event-ID: '{}'. Send the id of an event, or -1 for the beginning",

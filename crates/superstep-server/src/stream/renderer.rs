@@ -1,20 +1,21 @@
 //! Writes the events of a run in the modes that its client asked for.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use superstep::registry::RunRow;
-use superstep::{RunId, ThreadId};
 
 use crate::feed::{
-    CheckpointTask, EndedTask, FeedBody, FeedEvent, FeedId, MessageChange, MessagePart, Namespace,
-    RunStop, StartedTask, StreamedCheckpoint, TaskOrigin,
+    EndedTask, FeedBody, FeedEvent, MessageChange, MessagePart, RunStop, StartedTask,
+    StreamedCheckpoint, TaskOrigin,
 };
+use crate::stream::breakpoints::Breakpoints;
+use crate::stream::checkpoint_form::{checkpoint_payload, named_checkpoint};
+use crate::stream::event_id::{EventSink, SeenId};
 use crate::stream::message_form::{GrowingMessage, chunk};
 use crate::stream::modes::{WireMode, WireModes};
-use crate::stream::runnable_events;
+use crate::stream::run_names::RunNames;
+use crate::stream::runnable_events::RunnableEvents;
 use crate::stream::sse::write_event;
 use crate::wire::{self, CheckpointId};
 
@@ -26,86 +27,19 @@ pub(crate) struct RunRenderer {
     pub(super) run: RunNames,
     /// Messages that are being written, and those that were announced.
     messages: BTreeMap<String, GrowingMessage>,
-    /// State of the root graph.
-    values: Arc<Json>,
-}
-
-/// The names of a run, as they appear in its events.
-#[derive(Debug, Clone)]
-pub(crate) struct RunNames {
-    pub(crate) id: RunId,
-    pub(crate) thread: ThreadId,
-    /// The run's id as text.
-    pub(super) run: String,
-    pub(super) graph: String,
-    pub(super) assistant: String,
-    pub(super) attempt: u32,
-}
-
-impl RunNames {
-    pub(crate) fn of(row: &RunRow) -> Self {
-        let graph = row.metadata.get("graph_id").and_then(Json::as_str);
-        Self {
-            id: row.id,
-            thread: row.thread.clone(),
-            run: wire::uuid(row.id.to_bytes()),
-            graph: graph.unwrap_or_default().to_owned(),
-            assistant: wire::uuid(row.assistant.to_bytes()),
-            attempt: row.attempts.max(1),
-        }
-    }
-
-    /// Returns what is known of an event's task, for clients that show where something comes from.
-    pub(super) fn metadata(&self, namespace: &Namespace, origin: &TaskOrigin) -> Json {
-        let own = format!("{}:{}", origin.node, origin.task);
-        let namespace = match namespace.is_root() {
-            true => own,
-            false => format!("{namespace}|{own}"),
-        };
-        json!({
-            "created_by": "system",
-            "graph_id": self.graph,
-            "assistant_id": self.assistant,
-            "run_id": self.run,
-            "run_attempt": self.attempt,
-            "thread_id": self.thread.name(),
-            "langgraph_step": origin.step,
-            "langgraph_node": origin.node,
-            "langgraph_triggers": [format!("branch:to:{}", origin.node)],
-            "langgraph_path": ["__pregel_pull", origin.node],
-            "langgraph_checkpoint_ns": namespace,
-            "checkpoint_ns": namespace,
-        })
-    }
-}
-
-/// Where an event is written, and under which id.
-struct EventSink<'a> {
-    out: &'a mut Vec<u8>,
-    namespace: &'a Namespace,
-    id: FeedId,
-}
-
-impl EventSink<'_> {
-    fn write(&mut self, name: &str, data: &impl Serialize) {
-        match self.namespace.is_root() {
-            true => write_event(self.out, name, data, self.id),
-            false => {
-                let name = format!("{name}|{}", self.namespace);
-                write_event(self.out, &name, data, self.id);
-            }
-        }
-    }
+    runnables: RunnableEvents,
+    breakpoints: Breakpoints,
 }
 
 impl RunRenderer {
-    pub(crate) fn new(modes: WireModes, with_subgraphs: bool, run: RunNames) -> Self {
+    pub(crate) fn new(modes: WireModes, with_subgraphs: bool, row: &RunRow) -> Self {
         Self {
             modes,
             with_subgraphs,
-            run,
+            run: RunNames::of(row),
             messages: BTreeMap::new(),
-            values: Arc::new(json!({})),
+            runnables: RunnableEvents::default(),
+            breakpoints: Breakpoints::of(row),
         }
     }
 
@@ -117,67 +51,71 @@ impl RunRenderer {
         // A run is stored with the modes of its caller, which may be unknown if it is not streamed.
         let modes = WireModes::read(&names).unwrap_or_default();
         let with_subgraphs = row.arguments.get("subgraphs").and_then(Json::as_bool);
-        Self::new(modes, with_subgraphs.unwrap_or(false), RunNames::of(row))
+        Self::new(modes, with_subgraphs.unwrap_or(false), row)
     }
 
     /// Writes the first event of every stream.
-    pub(crate) fn begin(&self, id: FeedId, out: &mut Vec<u8>) {
+    pub(super) fn begin(&self, id: SeenId, out: &mut Vec<u8>) {
         let data = json!({ "run_id": self.run.run, "attempt": self.run.attempt });
         write_event(out, "metadata", &data, id);
     }
 
     /// Writes that the run failed, for a run that failed before anything of it was stored.
-    pub(crate) fn fail(&self, error: &Json, id: FeedId, out: &mut Vec<u8>) {
+    pub(super) fn fail(&self, error: &Json, id: SeenId, out: &mut Vec<u8>) {
         write_event(out, "error", error, id);
     }
 
+    /// Lets the renderer see events that the client does not get, because it needs the beginnings of messages.
+    pub(super) fn prime<'a>(&mut self, events: impl Iterator<Item = &'a FeedEvent>) {
+        let mut unseen = Vec::new();
+        for event in events {
+            let last = SeenId::all_of(event.id);
+            let mut sink = EventSink::new(&mut unseen, event.id, &event.namespace, last);
+            self.render(event, &mut sink);
+            unseen.clear();
+        }
+    }
+
     /// Writes an event in all modes that show it.
-    pub(crate) fn render(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
-        if event.namespace.is_root()
-            && let FeedBody::Values(values) | FeedBody::Interrupts { values, .. } = &event.body
-        {
-            self.values = values.clone();
+    pub(super) fn render(&mut self, event: &FeedEvent, sink: &mut EventSink<'_>) {
+        if self.breakpoints.is_held(event) {
+            return;
         }
         if self.modes.has(WireMode::Events) {
-            for shown in runnable_events::of(&self.run, event, &self.values) {
-                write_event(out, "events", &shown, event.id);
+            for shown in self.runnables.of(&self.run, event) {
+                sink.write_plain("events", &shown);
             }
         }
         if !event.namespace.is_root() && !self.with_subgraphs {
             return;
         }
-        let mut sink = EventSink {
-            out,
-            namespace: &event.namespace,
-            id: event.id,
-        };
         match &event.body {
-            FeedBody::Values(values) => self.values(values, &mut sink),
+            FeedBody::Values(values) => self.values(values, sink),
             FeedBody::Interrupts { interrupts, values } => {
-                self.interrupts(interrupts, values, &mut sink);
+                self.interrupts(interrupts, values, sink);
             }
             FeedBody::Update {
                 origin,
                 update,
                 is_cached,
-            } => self.update(origin, update, *is_cached, &mut sink),
+            } => self.update(origin, update, *is_cached, sink),
             FeedBody::Custom { payload, .. } => {
                 if self.modes.has(WireMode::Custom) {
                     sink.write("custom", &**payload);
                 }
             }
-            FeedBody::TaskStarted(task) => self.task_started(task, event, &mut sink),
-            FeedBody::TaskEnded(task) => self.task_ended(task, event, &mut sink),
-            FeedBody::Checkpoint(checkpoint) => self.checkpoint(checkpoint, event, &mut sink),
-            FeedBody::Message(part) => self.message_part(part, &mut sink),
+            FeedBody::TaskStarted(task) => self.task_started(task, event, sink),
+            FeedBody::TaskEnded(task) => self.task_ended(task, event, sink),
+            FeedBody::Checkpoint(checkpoint) => self.checkpoint(checkpoint, event, sink),
+            FeedBody::Message(part) => self.message_part(part, sink),
             FeedBody::MessageWhole { origin, message } => {
-                self.message_whole(origin, message, &mut sink);
+                self.message_whole(origin, message, sink);
             }
             FeedBody::Stopped(RunStop::Failed { error, message }) => {
                 sink.write("error", &json!({ "error": error, "message": message }));
             }
             FeedBody::RunBegan
-            | FeedBody::SubgraphBegan
+            | FeedBody::SubgraphBegan { .. }
             | FeedBody::SubgraphEnded(_)
             | FeedBody::InputRequested(_)
             | FeedBody::Tool(_)
@@ -226,10 +164,11 @@ impl RunRenderer {
 
     fn task_started(&self, task: &StartedTask, event: &FeedEvent, sink: &mut EventSink<'_>) {
         if self.modes.has(WireMode::Tasks) {
-            sink.write("tasks", &started_task(task));
+            let payload = started_task(task, Some(self.run.started_metadata()));
+            sink.write("tasks", &payload);
         }
         if self.modes.has(WireMode::Debug) {
-            let payload = started_task(task);
+            let payload = started_task(task, Some(self.run.started_metadata()));
             sink.write("debug", &debug(task.origin.step, event, "task", payload));
         }
     }
@@ -257,11 +196,17 @@ impl RunRenderer {
         sink: &mut EventSink<'_>,
     ) {
         if self.modes.has(WireMode::Checkpoints) {
-            let payload = checkpoint_payload(&self.run.thread, &event.namespace, checkpoint);
+            let payload = checkpoint_payload(&self.run, &event.namespace, checkpoint);
             sink.write("checkpoints", &payload);
         }
         if self.modes.has(WireMode::Debug) {
-            let payload = checkpoint_payload(&self.run.thread, &event.namespace, checkpoint);
+            let mut payload = checkpoint_payload(&self.run, &event.namespace, checkpoint);
+            let (thread, namespace) = (&self.run.thread, &event.namespace);
+            let named =
+                |id: CheckpointId| named_checkpoint(thread, namespace, &checkpoint.outer, id);
+            let parent = checkpoint.parent.map(named);
+            payload["checkpoint"] = named(checkpoint.id);
+            payload["parent_checkpoint"] = parent.unwrap_or_default();
             sink.write(
                 "debug",
                 &debug(checkpoint.step, event, "checkpoint", payload),
@@ -273,14 +218,15 @@ impl RunRenderer {
         if self.modes.has(WireMode::MessagesTuple)
             && let Some(chunk) = chunk(&part.message, &part.change)
         {
-            let metadata = self.run.metadata(sink.namespace, &part.origin);
+            let metadata = self.run.call_metadata(sink.namespace(), &part.origin);
             sink.write("messages", &json!([chunk, metadata]));
         }
         if !self.modes.has(WireMode::Messages) {
             return;
         }
         if !self.messages.contains_key(&*part.message) {
-            self.announce(&part.message, &part.origin, sink);
+            let metadata = self.run.call_metadata(sink.namespace(), &part.origin);
+            announce(&part.message, metadata, sink);
         }
         let growing = self.messages.entry(part.message.to_string()).or_default();
         let is_ended = matches!(part.change, MessageChange::Ended { .. });
@@ -296,29 +242,29 @@ impl RunRenderer {
 
     fn message_whole(&mut self, origin: &TaskOrigin, message: &Json, sink: &mut EventSink<'_>) {
         if self.modes.has(WireMode::MessagesTuple) {
-            let metadata = self.run.metadata(sink.namespace, origin);
+            let metadata = self.run.task_metadata(sink.namespace(), origin);
             sink.write("messages", &json!([message, metadata]));
         }
         if self.modes.has(WireMode::Messages) {
             let id = message.get("id").and_then(Json::as_str).unwrap_or_default();
             if !self.messages.contains_key(id) {
-                self.announce(id, origin, sink);
+                announce(id, self.run.task_metadata(sink.namespace(), origin), sink);
                 self.messages
                     .insert(id.to_owned(), GrowingMessage::default());
             }
             sink.write("messages/complete", &[message]);
         }
     }
+}
 
-    fn announce(&self, id: &str, origin: &TaskOrigin, sink: &mut EventSink<'_>) {
-        let metadata = self.run.metadata(sink.namespace, origin);
-        let data = json!({ id: { "metadata": metadata } });
-        sink.write("messages/metadata", &data);
-    }
+/// Writes where a message comes from, before its first part.
+fn announce(id: &str, metadata: Json, sink: &mut EventSink<'_>) {
+    let data = json!({ id: { "metadata": metadata } });
+    sink.write("messages/metadata", &data);
 }
 
 /// Returns a state that can be extended: a graph whose state is not known has an empty one.
-fn object(values: &Json) -> Json {
+pub(super) fn object(values: &Json) -> Json {
     match values {
         Json::Object(_) => values.clone(),
         _ => json!({}),
@@ -335,15 +281,19 @@ fn debug(step: i64, event: &FeedEvent, kind: &str, payload: Json) -> Json {
 }
 
 /// Returns a task that starts, as clients read it.
-pub(crate) fn started_task(task: &StartedTask) -> Json {
-    json!({
+pub(crate) fn started_task(task: &StartedTask, metadata: Option<Map<String, Json>>) -> Json {
+    let mut shown = json!({
         "id": task.origin.task,
         "name": task.origin.node,
         "input": &*task.input,
         "triggers": task.triggers,
         // None yet; clients of the JavaScript server read the list of every task.
         "interrupts": [],
-    })
+    });
+    if let Some(metadata) = metadata {
+        shown["metadata"] = Json::Object(metadata);
+    }
+    shown
 }
 
 /// Returns a task that ended, as clients read it.
@@ -354,50 +304,5 @@ pub(crate) fn ended_task(task: &EndedTask) -> Json {
         "error": task.error,
         "result": &*task.result,
         "interrupts": task.interrupts,
-    })
-}
-
-fn checkpoint_payload(
-    thread: &ThreadId,
-    namespace: &Namespace,
-    checkpoint: &StreamedCheckpoint,
-) -> Json {
-    let named = |id: CheckpointId| {
-        json!({
-            "thread_id": thread.name(),
-            "checkpoint_ns": namespace.to_string(),
-            "checkpoint_id": id.to_uuid(thread),
-        })
-    };
-    let own = named(checkpoint.id);
-    let parent = checkpoint.parent.map(named);
-    let config = |named: &Json| json!({ "configurable": named });
-    let task = |task: &CheckpointTask| {
-        json!({
-            "id": task.id,
-            "name": task.node,
-            "interrupts": task.interrupts,
-            "state": null,
-        })
-    };
-    let tasks: Vec<Json> = checkpoint.tasks.iter().map(task).collect();
-    let next: Vec<&str> = checkpoint
-        .tasks
-        .iter()
-        .map(|task| task.node.as_str())
-        .collect();
-    json!({
-        "config": config(&own),
-        "parent_config": parent.as_ref().map(config),
-        "values": object(&checkpoint.values),
-        "metadata": {
-            "source": checkpoint.source,
-            "step": checkpoint.step,
-            "parents": {},
-        },
-        "next": next,
-        "tasks": tasks,
-        "checkpoint": own,
-        "parent_checkpoint": parent,
     })
 }

@@ -11,6 +11,7 @@ use superstep::registry::{RunRow, RunStatus};
 use tokio::time::{Instant, Interval};
 
 use crate::feed::{FeedBody, FeedEvent, FeedItem, RunFollower, Subscription};
+use crate::stream::event_id::{EventSink, SeenId};
 use crate::stream::renderer::RunRenderer;
 use crate::stream::sse::{self, CHUNK_BYTES, HEARTBEAT};
 use crate::{App, start, wire};
@@ -19,6 +20,8 @@ use crate::{App, start, wire};
 pub(super) struct RunStream {
     app: App,
     subscription: Subscription,
+    /// The last event that the client has seen when it connected.
+    seen: SeenId,
     renderer: RunRenderer,
     follower: RunFollower,
     /// Whether the thread is deleted when the stream has ended.
@@ -63,12 +66,15 @@ impl RunStream {
         renderer: RunRenderer,
         follower: RunFollower,
         is_temporary: bool,
+        seen: Option<SeenId>,
     ) -> Self {
         let mut out = Vec::new();
-        renderer.begin(subscription.last(), &mut out);
+        let seen = seen.unwrap_or_else(|| SeenId::all_of(subscription.last()));
+        renderer.begin(seen, &mut out);
         let mut stream = Self {
             app: app.clone(),
             subscription,
+            seen,
             renderer,
             follower,
             is_temporary,
@@ -85,11 +91,8 @@ impl RunStream {
 
     /// Lets the renderer see the events of the run that the client does not get, because it needs the beginnings of messages.
     pub(super) fn prime(&mut self) {
-        let mut unseen = Vec::new();
-        for event in self.subscription.events_before(self.renderer.run.id) {
-            self.renderer.render(&event, &mut unseen);
-            unseen.clear();
-        }
+        let events = self.subscription.events_before(self.renderer.run.id);
+        self.renderer.prime(events.iter().map(|event| &**event));
     }
 
     /// Returns the stream as chunks of bytes.
@@ -155,7 +158,8 @@ impl RunStream {
         if self.has_stopped() {
             return;
         }
-        self.renderer.render(event, &mut self.out);
+        let mut sink = EventSink::new(&mut self.out, event.id, &event.namespace, self.seen);
+        self.renderer.render(event, &mut sink);
         match &event.body {
             FeedBody::Stopped(_) => {
                 self.progress = StreamProgress::Stopped;
@@ -196,7 +200,7 @@ impl RunStream {
         if let StreamProgress::Ending(row) = progress
             && matches!(row.status, RunStatus::Error | RunStatus::Timeout)
         {
-            let id = self.subscription.last();
+            let id = SeenId::all_of(self.subscription.last());
             self.renderer
                 .fail(&wire::run_error(&row), id, &mut self.out);
         }

@@ -15,8 +15,8 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// What is sent while nothing happens. Proxies and clients take a silent connection for a dead one.
 pub(crate) const HEARTBEAT: &[u8] = b": heartbeat\r\n\r\n";
-/// How often a heartbeat is sent. Clients adapt to it.
-const HEARTBEAT_EVERY: Duration = Duration::from_secs(5);
+/// How often a heartbeat is sent. Proxies wait longer, and thousands of idle streams must cost little.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// Number of bytes that are sent at once, at most about.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -13,8 +14,9 @@ use crate::App;
 use crate::caller::QueryFields;
 use crate::error::{ApiError, ApiResult};
 use crate::feed::{FeedBody, FeedEvent, FeedItem, RunStop, Subscription};
+use crate::stream::event_id::{EventSink, SeenId};
 use crate::stream::renderer::RunRenderer;
-use crate::stream::sse::{self, HEARTBEAT, write_event};
+use crate::stream::sse::{self, HEARTBEAT};
 use crate::wire;
 
 /// What a client can ask to see of a thread.
@@ -58,6 +60,10 @@ pub(super) struct ThreadStream {
     app: App,
     tenant: String,
     subscription: Subscription,
+    /// The last event that the client has seen when it connected.
+    seen: SeenId,
+    /// The last event that was taken.
+    last: SeenId,
     modes: ThreadModes,
     /// The run of the last event, and what writes its events; `None` before the first event.
     renderer: Option<(RunId, Option<RunRenderer>)>,
@@ -70,11 +76,15 @@ impl ThreadStream {
         tenant: &str,
         subscription: Subscription,
         modes: ThreadModes,
+        seen: Option<SeenId>,
     ) -> Self {
+        let seen = seen.unwrap_or_else(|| SeenId::all_of(subscription.last()));
         Self {
             app: app.clone(),
             tenant: tenant.to_owned(),
             subscription,
+            seen,
+            last: seen,
             modes,
             renderer: None,
             heartbeat: sse::heartbeat(),
@@ -109,52 +119,60 @@ impl ThreadStream {
     }
 
     async fn take(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
+        if self.modes.0.contains(&ThreadMode::RunModes) {
+            self.meet_run(event, out).await;
+        }
         let has = |mode: ThreadMode| self.modes.0.contains(&mode);
+        let mut sink = EventSink::new(out, event.id, &event.namespace, self.seen);
         if has(ThreadMode::Lifecycle)
             && let Some(phase) = phase(&event.body)
         {
             let data = json!({ "event": phase, "run_id": wire::uuid(event.run.to_bytes()) });
-            write_event(out, "lifecycle", &data, event.id);
+            sink.write_plain("lifecycle", &data);
         }
         if has(ThreadMode::StateUpdate)
             && event.namespace.is_root()
             && let FeedBody::Values(values) = &event.body
         {
-            write_event(
-                out,
-                "state_update",
-                &json!({ "values": &**values }),
-                event.id,
-            );
+            sink.write_plain("state_update", &json!({ "values": &**values }));
         }
-        if has(ThreadMode::RunModes) {
-            self.render(event, out).await;
+        if has(ThreadMode::RunModes)
+            && let Some((_, Some(renderer))) = &mut self.renderer
+        {
+            renderer.render(event, &mut sink);
         }
+        self.last = SeenId::all_of(event.id);
     }
 
-    async fn render(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
+    /// Makes sure that the events of the run can be written that an event belongs to.
+    async fn meet_run(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
         let is_known = |(run, _): &(RunId, _)| *run == event.run;
-        if !self.renderer.as_ref().is_some_and(is_known) {
-            let renderer = self.renderer_of(event.run).await;
-            if let Some(renderer) = &renderer {
-                renderer.begin(event.id, out);
-            }
-            // Also if there is none, or the registry would be asked with every event.
-            self.renderer = Some((event.run, renderer));
+        if self.renderer.as_ref().is_some_and(is_known) {
+            return;
         }
-        if let Some((_, Some(renderer))) = &mut self.renderer {
-            renderer.render(event, out);
+        let mut renderer = self.renderer_of(event.run).await;
+        if let Some(renderer) = &mut renderer {
+            renderer.begin(self.last, out);
+            // A client that joins in the middle of a message needs its beginning.
+            let before = self.subscription.events_before(event.run);
+            let before = before.iter().filter(|before| before.id < event.id);
+            renderer.prime(before.map(|event| &**event));
         }
+        // Also if there is none, or the registry would be asked with every event.
+        self.renderer = Some((event.run, renderer));
     }
 
     /// Returns what writes the events of a run; `None` for what is not a run of the registry, such as a change of the state.
     async fn renderer_of(&self, run: RunId) -> Option<RunRenderer> {
-        let row = self.app.queue.registry().run(&self.tenant, run).await;
-        match row {
-            Ok(row) => row.as_ref().map(RunRenderer::of_row),
-            Err(error) => {
-                tracing::warn!(%run, ?error, "the row of a run could not be read");
-                None
+        loop {
+            let row = self.app.queue.registry().run(&self.tenant, run).await;
+            match row {
+                Ok(row) => return row.as_ref().map(RunRenderer::of_row),
+                // The event was taken from the feed, so it waits until the store answers.
+                Err(error) => {
+                    tracing::warn!(%run, ?error, "the row of a run could not be read");
+                    tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+                }
             }
         }
     }
@@ -169,3 +187,5 @@ fn phase(body: &FeedBody) -> Option<&'static str> {
         _ => None,
     }
 }
+
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);

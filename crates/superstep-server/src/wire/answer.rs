@@ -1,5 +1,8 @@
 //! Answers to interrupts. Clients answer a question about an action in three forms: a list with one `HumanResponse`,
 //! `{"decisions": […]}`, and the plain answer. All become what the node reads.
+//!
+//! A node that asks in the form of another framework reads the answer in that form: a list for a request in a list, decisions for
+//! `action_requests`. Only the types of edited values are those of the question, because inboxes send texts.
 
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::format::InterruptRecord;
@@ -11,9 +14,14 @@ use crate::wire::interrupt::ReviewedAction;
 /// Reads an answer to an interrupt, and checks it against the interrupt's schema.
 pub(crate) fn read_answer(record: &InterruptRecord, answer: &Json) -> ApiResult<Json> {
     let request: Json = record.request.decode()?;
-    let answer = match ReviewedAction::of(&request) {
-        Some(reviewed) => decision(record, &request, &reviewed, answer)?,
-        None => answer.clone(),
+    let answer = if let Some(reviewed) = ReviewedAction::of(&request) {
+        decision(record, &request, &reviewed, answer)?
+    } else if let Some(reviewed) = listed_action(&request) {
+        listed_response(&reviewed, answer)
+    } else if let Some(requests) = request["action_requests"].as_array() {
+        decisions(requests, &request["review_configs"], answer)?
+    } else {
+        answer.clone()
     };
     check_answer(record, &answer).map_err(|why| {
         ApiError::invalid(format!(
@@ -75,6 +83,78 @@ fn unwrapped(answer: &Json) -> ApiResult<&Json> {
             "The interrupt asks for one decision, and the answer has {}",
             list.len()
         ))),
+    }
+}
+
+/// Returns the action of a request that is a list with one question about an action.
+fn listed_action(request: &Json) -> Option<ReviewedAction<'_>> {
+    match request.as_array()?.as_slice() {
+        [only] => ReviewedAction::of(only),
+        _ => None,
+    }
+}
+
+/// Returns an answer to a question in a list, its values in the types of the question.
+fn listed_response(reviewed: &ReviewedAction<'_>, answer: &Json) -> Json {
+    let mut answer = answer.clone();
+    if let Some([response]) = answer.as_array_mut().map(Vec::as_mut_slice)
+        && let Some(args) = response.pointer_mut("/args/args")
+    {
+        *args = coerced(reviewed.args, args);
+    }
+    answer
+}
+
+/// Returns an answer to a request of LangChain's middleware: a decision about each action.
+fn decisions(requests: &[Json], configs: &Json, answer: &Json) -> ApiResult<Json> {
+    let mut decided = match answer {
+        // Agent Inbox shows these requests, and answers them in its own form.
+        Json::Array(responses) => {
+            if responses.len() != requests.len() {
+                return Err(ApiError::invalid(format!(
+                    "The interrupt asks for {} decisions, and the answer has {}",
+                    requests.len(),
+                    responses.len()
+                )));
+            }
+            let decisions = requests.iter().zip(responses);
+            let decisions = decisions.map(|(request, response)| {
+                middleware_decision(may_respond(&request["name"], configs), response)
+            });
+            json!({ "decisions": decisions.collect::<Vec<_>>() })
+        }
+        _ => answer.clone(),
+    };
+    let list = decided.get_mut("decisions").and_then(Json::as_array_mut);
+    for (request, decision) in requests.iter().zip(list.into_iter().flatten()) {
+        if let Some(args) = decision.pointer_mut("/edited_action/args") {
+            *args = coerced(&request["args"], args);
+        }
+    }
+    Ok(decided)
+}
+
+/// Whether the person may answer in the place of this tool.
+fn may_respond(tool: &Json, configs: &Json) -> bool {
+    let mut configs = configs.as_array().into_iter().flatten();
+    let config = configs.find(|config| config["action_name"] == *tool);
+    let allowed = config.and_then(|config| config["allowed_decisions"].as_array());
+    allowed.is_some_and(|allowed| allowed.iter().any(|way| way == "respond"))
+}
+
+/// Returns a response of Agent Inbox as the middleware reads it.
+fn middleware_decision(may_respond: bool, response: &Json) -> Json {
+    let args = &response["args"];
+    match response["type"].as_str().unwrap_or_default() {
+        "accept" => json!({ "type": "approve" }),
+        "edit" => json!({
+            "type": "edit",
+            "edited_action": { "name": args["action"], "args": args["args"] },
+        }),
+        "response" if may_respond => json!({ "type": "respond", "message": args }),
+        "response" => json!({ "type": "reject", "message": args }),
+        "ignore" => json!({ "type": "reject" }),
+        _ => response.clone(),
     }
 }
 
@@ -244,6 +324,61 @@ mod tests {
         );
         let two = json!({ "decisions": [{ "type": "approve" }, { "type": "approve" }] });
         assert!(refuse(two).detail.contains("one decision"));
+    }
+
+    #[test]
+    fn a_question_in_a_list_gets_a_list_with_the_types_of_the_question() {
+        let request = json!([{
+            "action_request": { "action": "refund", "args": { "cents": 900 } },
+            "config": { "allow_accept": true, "allow_edit": true },
+        }]);
+        let question = samples::record("question", &request, None);
+        let edit = |cents: Json| json!([{ "type": "edit", "args": { "action": "refund", "args": { "cents": cents } } }]);
+        let read = |answer: Json| read_answer(&question, &answer).unwrap();
+        assert_eq!(read(edit(json!("450"))), edit(json!(450)));
+        for same in [
+            json!([{ "type": "ignore", "args": null }]),
+            json!({ "type": "ignore" }),
+        ] {
+            assert_eq!(read(same.clone()), same);
+        }
+    }
+
+    #[test]
+    fn a_request_of_the_middleware_gets_decisions() {
+        let request = json!({
+            "action_requests": [{ "name": "refund", "args": { "cents": 900 } }],
+            "review_configs": [{ "action_name": "refund", "allowed_decisions": ["approve", "edit", "reject"] }],
+        });
+        let question = samples::record("question", &request, None);
+        let read = |answer: Json| read_answer(&question, &answer);
+        let edited = json!({ "decisions": [{
+            "type": "edit", "edited_action": { "name": "refund", "args": { "cents": 450 } },
+        }] });
+        let texts = json!({ "cents": "450" });
+        for (answer, decision) in [
+            (
+                json!([{ "type": "accept", "args": { "action": "refund", "args": {} } }]),
+                json!({ "decisions": [{ "type": "approve" }] }),
+            ),
+            (
+                json!([{ "type": "edit", "args": { "action": "refund", "args": texts } }]),
+                edited.clone(),
+            ),
+            (
+                json!({ "decisions": [{ "type": "edit", "edited_action": { "name": "refund", "args": texts } }] }),
+                edited,
+            ),
+            (
+                json!([{ "type": "response", "args": "too much" }]),
+                json!({ "decisions": [{ "type": "reject", "message": "too much" }] }),
+            ),
+        ] {
+            assert_eq!(read(answer).unwrap(), decision);
+        }
+        let two = json!([{ "type": "accept" }, { "type": "accept" }]);
+        assert!(read(two).unwrap_err().detail.contains("1 decisions"));
+        assert_eq!(read(json!("go")).unwrap(), "go");
     }
 
     #[test]

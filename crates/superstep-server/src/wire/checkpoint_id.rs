@@ -12,7 +12,7 @@ use crate::wire;
 
 /// Place of the checkpoint before the input of a run was applied.
 pub(crate) const BEFORE_INPUT: u8 = 0;
-/// Place of every other checkpoint.
+/// Place of every other checkpoint of the root graph. The places of those of a subgraph go on from here: its entry may hold several.
 pub(crate) const AFTER: u8 = 1;
 
 /// A checkpoint as clients see it. An entry that starts a run is two of them: before its input was applied, and after.
@@ -20,7 +20,7 @@ pub(crate) const AFTER: u8 = 1;
 pub(crate) struct CheckpointId {
     /// Number of the entry.
     pub(crate) seq: Seq,
-    /// [`BEFORE_INPUT`] or [`AFTER`].
+    /// [`BEFORE_INPUT`] or [`AFTER`]; in a subgraph, even for those before an input and odd for the others.
     pub(crate) place: u8,
 }
 
@@ -28,6 +28,11 @@ impl CheckpointId {
     /// Returns the id of the state after an entry.
     pub(crate) fn after(seq: Seq) -> Self {
         Self { seq, place: AFTER }
+    }
+
+    /// Whether it is the state before an input was applied.
+    pub(crate) fn is_before_input(self) -> bool {
+        self.place.is_multiple_of(2)
     }
 
     /// Returns the id in the form that clients send back.
@@ -65,7 +70,7 @@ impl CheckpointId {
             seq: Seq(u64::from_be_bytes(seq)),
             place: bytes[7],
         };
-        (id.place <= AFTER && id.as_uuid(thread) == found).then_some(id)
+        (id.as_uuid(thread) == found).then_some(id)
     }
 }
 

@@ -14,9 +14,27 @@ pub(crate) fn interrupt(record: &InterruptRecord) -> Json {
         value["action_requests"] = requests;
         value["review_configs"] = configs;
     }
+    with_schema(record, value)
+}
+
+/// Returns an interrupt as its node asked it.
+pub(crate) fn interrupt_as_asked(record: &InterruptRecord) -> Json {
+    with_schema(record, record.request.decode().unwrap_or_default())
+}
+
+fn with_schema(record: &InterruptRecord, value: Json) -> Json {
     let mut shown = json!({ "id": record.id.to_string(), "value": value });
     if let Some(schema) = &record.schema {
         shown["response_schema"] = schema.decode().unwrap_or_default();
+    }
+    shown
+}
+
+/// Returns an interrupt as streams show it: with the schema of the answer, even if there is none.
+pub(crate) fn streamed_interrupt(record: &InterruptRecord) -> Json {
+    let mut shown = interrupt(record);
+    if shown.get("response_schema").is_none() {
+        shown["response_schema"] = Json::Null;
     }
     shown
 }
@@ -142,5 +160,7 @@ mod tests {
             interrupt(&record),
             json!({ "id": "07".repeat(16), "value": { "text": "Which?" } })
         );
+        let streamed = streamed_interrupt(&record);
+        assert_eq!(streamed.get("response_schema"), Some(&Json::Null));
     }
 }

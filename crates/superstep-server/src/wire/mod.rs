@@ -1,10 +1,11 @@
 //! The JSON that clients read and write: conversions only. Nothing here calls a store, apart from [`thread_state`], which needs the
-//! interrupts of its thread.
+//! interrupts of its thread, the runs that wrote it, and what its tasks wrote since.
 
 mod answer;
 mod assistant;
 mod checkpoint_id;
 mod content;
+mod cron;
 mod extract;
 mod input;
 mod interrupt;
@@ -19,25 +20,49 @@ mod values;
 pub(crate) use answer::read_answer;
 pub(crate) use assistant::{assistant, mirror};
 pub(crate) use checkpoint_id::{AFTER, BEFORE_INPUT, CheckpointId, checkpoint};
+pub(crate) use cron::{ON_RUN_COMPLETED, cron};
 pub(crate) use extract::extract;
 pub(crate) use input::read_input;
-pub(crate) use interrupt::interrupt;
+pub(crate) use interrupt::{interrupt, interrupt_as_asked, streamed_interrupt};
 pub(crate) use item::item;
-pub(crate) use run::{error as run_error, error_name, read_status, run};
+pub(crate) use run::{
+    error as run_error, error_name, read_status, run, run_configurable, run_metadata,
+};
 pub(crate) use state::{
-    StateOptions, empty_state, open_interrupts, past_states, subgraph_state, thread_state,
+    StateOptions, empty_state, first_of_each_task, open_interrupts, past_states,
+    past_subgraph_states, subgraph_state, thread_state,
 };
 pub(crate) use thread::{
     ThreadParts, interrupts_by_task, lifetime, read_thread_status, select, thread, thread_status,
 };
-pub(crate) use time::{MS_MAX, minutes, time};
+pub(crate) use time::{MS_MAX, minutes, read_time, time};
 pub(crate) use values::{empty_values, update, values};
 
-use superstep::FramePath;
+use serde_json::json;
+use sha1::{Digest, Sha1};
+use superstep::{FramePath, FrameSegment, NodeName, TaskId};
+use uuid::Uuid;
 
 /// Returns an id of 16 bytes as a hyphenated UUID.
 pub(crate) fn uuid(bytes: [u8; 16]) -> String {
-    uuid::Uuid::from_bytes(bytes).to_string()
+    Uuid::from_bytes(bytes).to_string()
+}
+
+/// Returns the UUID of version 5 that a name has in a namespace.
+pub(crate) fn uuid_of_name(namespace: [u8; 16], name: &[u8]) -> Uuid {
+    let hash = Sha1::new()
+        .chain_update(namespace)
+        .chain_update(name)
+        .finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash[..16]);
+    uuid::Builder::from_sha1_bytes(bytes).into_uuid()
+}
+
+/// Returns the path of the subgraph in these nodes, without the tasks that enter it.
+pub(crate) fn frame_of<'a>(nodes: impl Iterator<Item = &'a str>) -> Option<FramePath> {
+    let segments = nodes.map(|node| json!({ "node": node, "task": null }));
+    serde_json::from_value(segments.collect()).ok()
 }
 
 /// Returns the path of a graph as clients write it: `child:<task>|grandchild:<task>`; empty for the root.
@@ -48,4 +73,20 @@ pub(crate) fn namespace(frame: &FramePath) -> String {
         None => segment.node.to_string(),
     });
     levels.collect::<Vec<_>>().join("|")
+}
+
+/// Reads the path of a graph as [`namespace`] writes it; `None` for anything else.
+pub(crate) fn read_namespace(text: &str) -> Option<FramePath> {
+    let read = |level: &str| {
+        let (node, task) = match level.split_once(':') {
+            Some((node, task)) => (node, Some(Uuid::parse_str(task).ok()?)),
+            None => (level, None),
+        };
+        Some(FrameSegment {
+            node: NodeName::new(node).ok()?,
+            task: task.map(|task| TaskId::from_bytes(task.into_bytes())),
+        })
+    };
+    let levels = text.split('|').filter(|level| !level.is_empty());
+    levels.map(read).collect()
 }

@@ -1,17 +1,21 @@
 //! The state of a thread at a checkpoint: values, what runs next, open interrupts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::format::{InterruptRecord, Stop};
 use superstep::checkpoint::{InterruptQuery, Page};
 use superstep::error::Failure;
 use superstep::graph::Definition;
+use superstep::registry::{RunQuery, RunRow};
 use superstep::run::{NextTask, OpenInterrupt, SubgraphState, ThreadState};
-use superstep::{FramePath, NodeName, START, TaskId, ThreadId};
+use superstep::{FramePath, NodeName, RunId, START, Seq, TaskId, ThreadId};
 
 use crate::Shared;
 use crate::error::ApiResult;
+use crate::feed;
+use crate::history::Checkpoint;
 use crate::wire::{self, BEFORE_INPUT, CheckpointId};
 
 /// What the JSON form of a state needs besides the state.
@@ -49,11 +53,15 @@ pub(crate) async fn thread_state(
         }
         false => Vec::new(),
     };
+    let runs = runs_of(app, thread, BTreeSet::from([state.run.run])).await?;
+    let results = results_of(app, graph, thread, &[(state, options)]).await?;
     let scene = Scene {
         graph,
         thread,
         state,
         options,
+        runs: &runs,
+        results: &results,
         interrupts: &interrupts,
         subgraphs: &subgraphs,
     };
@@ -76,11 +84,15 @@ pub(crate) async fn subgraph_state(
         return Ok(None);
     };
     let interrupts = open_interrupts(app, thread, state.stop.as_ref()).await?;
+    let runs = runs_of(app, thread, BTreeSet::from([state.run.run])).await?;
+    let results = results_of(app, graph, thread, &[(state, options)]).await?;
     let scene = Scene {
         graph,
         thread,
         state,
         options,
+        runs: &runs,
+        results: &results,
         interrupts: &interrupts,
         subgraphs: &subgraphs,
     };
@@ -97,18 +109,101 @@ pub(crate) async fn past_states(
     let all = all_interrupts(app, thread).await?;
     let mut open = all.clone();
     open.retain(|interrupt| interrupt.row.is_open());
+    first_of_each_task(&mut open);
+    let wrote = states.iter().map(|(state, _)| state.run.run).collect();
+    let runs = runs_of(app, thread, wrote).await?;
+    let results = results_of(app, graph, thread, states).await?;
     let shown = states.iter().map(|(state, options)| {
         let scene = Scene {
             graph,
             thread,
             state,
             options: *options,
+            runs: &runs,
+            results: &results,
             interrupts: if options.is_newest { &open } else { &all },
             subgraphs: &[],
         };
         scene.frame(&FramePath::root())
     });
     Ok(shown.collect())
+}
+
+/// Returns states of the history of a subgraph.
+pub(crate) async fn past_subgraph_states(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    frame: &FramePath,
+    checkpoints: &[Checkpoint],
+) -> ApiResult<Vec<Json>> {
+    let interrupts = all_interrupts(app, thread).await?;
+    let wrote = checkpoints.iter().map(|found| found.state.run.run);
+    let runs = runs_of(app, thread, wrote.collect()).await?;
+    let states: Vec<_> = checkpoints
+        .iter()
+        .map(|found| (&found.state, found.options()))
+        .collect();
+    let results = results_of(app, graph, thread, &states).await?;
+    let shown = checkpoints.iter().map(|found| {
+        let subgraph = SubgraphState {
+            frame: frame.clone(),
+            values: found.state.values.clone(),
+        };
+        let scene = Scene {
+            graph,
+            thread,
+            state: &found.state,
+            options: found.options(),
+            runs: &runs,
+            results: &results,
+            interrupts: &interrupts,
+            subgraphs: &[subgraph],
+        };
+        scene.frame(frame)
+    });
+    Ok(shown.collect())
+}
+
+/// Returns the runs with these ids, as far as they are stored.
+async fn runs_of(
+    app: &Shared,
+    thread: &ThreadId,
+    ids: BTreeSet<RunId>,
+) -> ApiResult<BTreeMap<RunId, RunRow>> {
+    let query = RunQuery {
+        tenant: thread.tenant().to_owned(),
+        page: Page {
+            limit: u32::try_from(ids.len()).unwrap_or(u32::MAX),
+            offset: 0,
+        },
+        ids: Some(ids.into_iter().collect()),
+        ..RunQuery::default()
+    };
+    let rows = app.registry().runs(&query).await?;
+    Ok(rows.into_iter().map(|row| (row.id, row)).collect())
+}
+
+/// Returns what the tasks of past states wrote, by their ids. Those of the newest state have not ended.
+async fn results_of(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    states: &[(&ThreadState, StateOptions)],
+) -> ApiResult<BTreeMap<String, Arc<Json>>> {
+    let mut oldest: Option<Seq> = None;
+    let mut tasks = BTreeSet::new();
+    for (state, options) in states {
+        if !options.is_newest {
+            oldest = Some(oldest.map_or(state.seq, |oldest| state.seq.min(oldest)));
+            let next = state.next.iter();
+            tasks.extend(next.map(|task| wire::uuid(task.task.to_bytes())));
+        }
+    }
+    match oldest {
+        Some(oldest) => feed::results_of(app, graph, thread, oldest, tasks).await,
+        None => Ok(BTreeMap::new()),
+    }
 }
 
 /// Returns the state of a thread on which nothing has happened.
@@ -160,7 +255,20 @@ async fn interrupts_of(
         },
         ..InterruptQuery::default()
     };
-    Ok(app.runtime.interrupts(&query).await?)
+    let mut found = app.runtime.interrupts(&query).await?;
+    // The interrupts of a task in the order in which the stop of their run names them, also where the stop is not at hand.
+    found.sort_by(|a, b| a.interrupt.key.cmp(&b.interrupt.key));
+    if open_only {
+        first_of_each_task(&mut found);
+    }
+    Ok(found)
+}
+
+/// Leaves the first interrupt of each task. Apps answer without saying which interrupt they mean. One app shows the first of a task,
+/// another shows the last, and a person must not approve another one than they see. The next one is shown when the first is answered.
+pub(crate) fn first_of_each_task(open: &mut Vec<OpenInterrupt>) {
+    let mut seen = BTreeSet::new();
+    open.retain(|open| seen.insert(open.interrupt.task));
 }
 
 /// Everything that a state is drawn from.
@@ -169,6 +277,9 @@ struct Scene<'a> {
     thread: &'a ThreadId,
     state: &'a ThreadState,
     options: StateOptions,
+    runs: &'a BTreeMap<RunId, RunRow>,
+    /// What tasks wrote that have ended since.
+    results: &'a BTreeMap<String, Arc<Json>>,
     interrupts: &'a [OpenInterrupt],
     subgraphs: &'a [SubgraphState],
 }
@@ -179,15 +290,22 @@ impl Scene<'_> {
         let mut tasks: Vec<Json> = Vec::new();
         let mut names: Vec<Json> = Vec::new();
         let mut interrupts: Vec<Json> = Vec::new();
-        if self.options.id.place == BEFORE_INPUT && frame.is_root() {
+        // Nothing is planned before an input, so no subgraph is drawn inside of this one.
+        if self.options.id.is_before_input() {
             names.push(START.into());
             tasks.push(self.start_task());
         }
+        let mut sent = 0;
         for task in next {
             let asked = self.interrupts_of(task);
             interrupts.extend(asked.iter().cloned());
             names.push(task.node.as_str().into());
-            tasks.push(self.task(task, asked));
+            let path = match task.payload.is_some() {
+                true => json!(["__pregel_push", sent, false]),
+                false => json!(["__pregel_pull", task.node.as_str()]),
+            };
+            sent += u32::from(task.payload.is_some());
+            tasks.push(self.task(task, path, asked));
         }
         let (thread, id) = (self.thread, self.options.id);
         let parent = self.options.parent;
@@ -195,14 +313,7 @@ impl Scene<'_> {
             "values": self.values(frame),
             "next": names,
             "tasks": tasks,
-            "metadata": {
-                "source": self.options.source,
-                "step": self.options.step,
-                "parents": {},
-                "run_id": wire::uuid(self.state.run.run.to_bytes()),
-                "graph_id": self.graph.name(),
-                "thread_id": thread.name(),
-            },
+            "metadata": self.metadata(),
             "created_at": wire::time(self.state.at),
             "checkpoint": wire::checkpoint(thread, frame, id),
             "parent_checkpoint": parent.map(|parent| wire::checkpoint(thread, frame, parent)),
@@ -210,6 +321,28 @@ impl Scene<'_> {
             "checkpoint_id": id.to_uuid(thread),
             "parent_checkpoint_id": parent.map(|parent| parent.to_uuid(thread)),
         })
+    }
+
+    /// Returns what clients find the checkpoint by: what wrote it, and what is known of the run. No run wrote an edit.
+    fn metadata(&self) -> Map<String, Json> {
+        let run = self.state.run.run;
+        let mut metadata = Map::new();
+        if self.options.source != "update" {
+            metadata.insert("run_id".to_owned(), wire::uuid(run.to_bytes()).into());
+            if let Some(row) = self.runs.get(&run) {
+                metadata.extend(searchable(wire::run_configurable(row)));
+                metadata.extend(wire::run_metadata(row));
+            }
+        }
+        let own = [
+            ("source", Json::from(self.options.source)),
+            ("step", self.options.step.into()),
+            ("parents", json!({})),
+            ("graph_id", self.graph.name().into()),
+            ("thread_id", self.thread.name().into()),
+        ];
+        metadata.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        metadata
     }
 
     fn values(&self, frame: &FramePath) -> Json {
@@ -228,36 +361,45 @@ impl Scene<'_> {
         }
     }
 
-    fn task(&self, task: &NextTask, interrupts: Vec<Json>) -> Json {
+    fn task(&self, task: &NextTask, path: Json, interrupts: Vec<Json>) -> Json {
         let depth = task.frame.segments().len();
         let child = self.subgraphs.iter().find(|found| {
             found.frame.segments().len() == depth + 1 && is_within(&found.frame, task)
         });
-        let path = match task.payload.is_some() {
-            true => json!(["__pregel_push", 0, false]),
-            false => json!(["__pregel_pull", task.node.as_str()]),
-        };
-        let pointer = child.map(|child| {
-            json!({
-                "thread_id": self.thread.name(),
-                "checkpoint_ns": wire::namespace(&child.frame),
-            })
-        });
+        let id = wire::uuid(task.task.to_bytes());
         let state = child.filter(|_| self.options.with_subgraphs);
+        let namespace = match child {
+            Some(child) => Some(wire::namespace(&child.frame)),
+            None => self.enters(task).then(|| inner_namespace(task, &id)),
+        };
+        // A client that gets the state of the subgraph needs no other way to it.
+        let pointer = namespace.filter(|_| state.is_none()).map(
+            |namespace| json!({ "thread_id": self.thread.name(), "checkpoint_ns": namespace }),
+        );
+        let result = self.results.get(&id).map(|result| &**result);
         json!({
-            "id": wire::uuid(task.task.to_bytes()),
+            "id": id,
             "name": task.node.as_str(),
             "path": path,
             "error": self.error_of(task),
             "interrupts": interrupts,
             "checkpoint": pointer,
             "state": state.map(|child| self.frame(&child.frame)),
-            "result": null,
+            "result": result,
         })
+    }
+
+    /// Whether a task enters a subgraph.
+    fn enters(&self, task: &NextTask) -> bool {
+        let outer = task.frame.segments().iter().map(|segment| &segment.node);
+        let nodes = outer.chain([&task.node]).map(NodeName::as_str);
+        wire::frame_of(nodes).is_some_and(|frame| self.graph.at(&frame).is_some())
     }
 
     /// Returns the task that applies the input, which is no task of ours.
     fn start_task(&self) -> Json {
+        let run = self.runs.get(&self.state.run.run);
+        let input = run.and_then(|row| row.arguments.get("input"));
         json!({
             "id": self.options.id.to_uuid(self.thread),
             "name": START,
@@ -266,7 +408,7 @@ impl Scene<'_> {
             "interrupts": [],
             "checkpoint": null,
             "state": null,
-            "result": null,
+            "result": input,
         })
     }
 
@@ -287,6 +429,22 @@ impl Scene<'_> {
         let failure =
             failures.find(|failure| is_of(&failure.frame, &failure.node, failure.task, task))?;
         Some(error_text(failure))
+    }
+}
+
+/// Returns the fields that a checkpoint can be found by: those with a single value.
+fn searchable(fields: Map<String, Json>) -> impl Iterator<Item = (String, Json)> {
+    let is_single = |value: &Json| value.is_string() || value.is_number() || value.is_boolean();
+    let fields = fields.into_iter();
+    fields.filter(move |(name, value)| !name.starts_with("__") && is_single(value))
+}
+
+/// Returns the namespace of the subgraph that a task enters.
+fn inner_namespace(task: &NextTask, id: &str) -> String {
+    let own = format!("{}:{id}", task.node);
+    match task.frame.is_root() {
+        true => own,
+        false => format!("{}|{own}", wire::namespace(&task.frame)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Threads as rows of a list.
 
 use serde_json::{Map, Value as Json, json};
+use superstep::Seq;
 use superstep::checkpoint::{AtLifetimeEnd, Status, ThreadRow};
 use superstep::run::OpenInterrupt;
 
@@ -20,21 +21,29 @@ pub(crate) struct ThreadParts<'a> {
     pub(crate) interrupts: Json,
 }
 
-/// Returns a thread as clients read it.
+/// Returns a thread as clients read it. Why it failed and what it waits for are shown once something has happened on it.
 pub(crate) fn thread(parts: ThreadParts<'_>) -> Json {
     let row = parts.row;
-    json!({
+    // A run leaves its configuration, of which only the form is shown: what callers configure may be secret.
+    let config = match row.metadata.contains_key("assistant_id") {
+        true => json!({ "configurable": {} }),
+        false => json!({}),
+    };
+    let mut shown = json!({
         "thread_id": row.thread.name(),
         "created_at": time(row.created),
         "updated_at": time(row.updated),
         "state_updated_at": time(row.updated),
         "metadata": row.metadata,
-        "config": {},
+        "config": config,
         "status": parts.status,
         "values": parts.values,
-        "error": parts.error,
-        "interrupts": parts.interrupts,
-    })
+    });
+    if row.head.seq > Seq(0) {
+        shown["error"] = parts.error;
+        shown["interrupts"] = parts.interrupts;
+    }
+    shown
 }
 
 /// Returns the name of a thread's status, for a thread without active runs.
@@ -71,7 +80,8 @@ pub(crate) fn interrupts_by_task(interrupts: &[OpenInterrupt]) -> Json {
         let task = wire::uuid(open.interrupt.task.to_bytes());
         let list = by_task.entry(task).or_insert_with(|| json!([]));
         if let Some(list) = list.as_array_mut() {
-            list.push(wire::interrupt(&open.interrupt));
+            // Agent Inbox reads these, and has no button to ignore a request with `action_requests`.
+            list.push(wire::interrupt_as_asked(&open.interrupt));
         }
     }
     Json::Object(by_task)

@@ -1,6 +1,8 @@
 //! Times and durations as clients read and write them.
 
 use jiff::Timestamp as Instant;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use superstep::Timestamp;
 
 /// Writes a time as ISO-8601 with an offset.
@@ -11,6 +13,18 @@ pub(crate) fn time(at: Timestamp) -> String {
     });
     // The client libraries of Python before 3.11 do not read `Z`.
     instant.strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
+}
+
+/// Reads a time in ISO-8601. Without an offset, it is in UTC.
+pub(crate) fn read_time(text: &str) -> Option<Timestamp> {
+    let instant = match text.parse::<Instant>() {
+        Ok(instant) => instant,
+        Err(_) => {
+            let shown: DateTime = text.parse().ok()?;
+            Offset::UTC.to_timestamp(shown).ok()?
+        }
+    };
+    Some(Timestamp(instant.as_millisecond()))
 }
 
 /// Converts minutes, in which clients write lifetimes, into milliseconds; `None` for a number that is not positive.
@@ -37,5 +51,23 @@ mod tests {
         assert_eq!(minutes(1.5), Some(90_000));
         assert_eq!(minutes(f64::NAN), None);
         assert_eq!(minutes(f64::MAX), Some(MS_MAX));
+    }
+
+    #[test]
+    fn times_of_both_clients_are_read() {
+        let wanted = Some(Timestamp(1_700_000_000_000));
+        for text in [
+            "2023-11-14T22:13:20Z",
+            "2023-11-14T22:13:20.000Z",
+            "2023-11-14T22:13:20+00:00",
+            "2023-11-15T00:13:20+02:00",
+            "2023-11-14T22:13:20",
+            "2023-11-14 22:13:20",
+        ] {
+            assert_eq!(read_time(text), wanted, "{text}");
+        }
+        for text in ["", "tomorrow", "1700000000", "2023-11-31T00:00:00Z"] {
+            assert_eq!(read_time(text), None, "{text}");
+        }
     }
 }

@@ -12,6 +12,8 @@ pub(crate) fn values(graph: &Definition, values: &Value) -> Json {
     let Some(fields) = shown.as_object_mut() else {
         return shown;
     };
+    // A state is a struct, so a channel that was never written is there, as nothing. LangGraph's clients know it by its absence.
+    fields.retain(|_, value| !value.is_null());
     for (name, value) in fields {
         if let Some(items) = value.as_array_mut()
             && kind_of(graph, name) == Some(ChannelKind::Messages)

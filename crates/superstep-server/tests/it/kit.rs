@@ -101,8 +101,12 @@ impl Reply {
 
 impl Client {
     pub(crate) async fn new() -> Self {
-        let runtime = Runtime::new(Memory::default());
-        let server = Server::builder(runtime, Arc::new(MemoryRegistry::new()))
+        Self::over(Runtime::new(Memory::default()), &MemoryRegistry::new()).await
+    }
+
+    /// A client of a server with this runtime, over this registry.
+    pub(crate) async fn over(runtime: Runtime, registry: &MemoryRegistry) -> Self {
+        let server = Server::builder(runtime, Arc::new(registry.clone()))
             .graph(graph!("chat", reply).definition())
             .graph(graph!("ask", ask).definition())
             .graph(graph!("slow", sleep).definition())
@@ -157,6 +161,13 @@ impl Client {
     /// Waits for a run of a thread and returns its values.
     pub(crate) async fn wait(&self, thread: &str, body: Json) -> Json {
         self.post(&format!("{thread}/runs/wait"), body).await.ok()
+    }
+
+    /// Returns the checkpoints of a thread, newest first.
+    pub(crate) async fn history(&self, thread: &str) -> Vec<Json> {
+        let body = json!({ "limit": 100 });
+        let listed = self.post(&format!("{thread}/history"), body).await.ok();
+        listed.as_array().unwrap().clone()
     }
 
     /// Waits until a run has this status.

@@ -356,7 +356,7 @@ async fn what_is_not_a_command_is_refused() {
     }
     let path = format!("{}/stream/events", session.thread);
     let refused = client.post(&path, json!({ "channels": [] })).await;
-    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]

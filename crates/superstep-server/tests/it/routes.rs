@@ -41,11 +41,7 @@ async fn a_run_is_awaited_and_its_state_and_history_are_read() {
     assert_eq!(state["values"], values);
     assert_eq!(state["next"], json!([]));
     assert_eq!(state["metadata"]["source"], "loop");
-    let history = client
-        .post(&format!("{thread}/history"), json!({ "limit": 10 }))
-        .await
-        .ok();
-    let history = history.as_array().unwrap();
+    let history = client.history(&thread).await;
     let steps: Vec<_> = history
         .iter()
         .map(|past| &past["metadata"]["step"])
@@ -82,6 +78,47 @@ async fn a_run_from_an_older_checkpoint_is_a_branch() {
 }
 
 #[tokio::test]
+async fn the_first_message_is_edited_as_a_chat_does() {
+    let client = Client::new().await;
+    let thread = client.thread().await;
+    client.wait(&thread, say("one")).await;
+    client.wait(&thread, say("two")).await;
+    let history = client.history(&thread).await;
+    let first = history.last().unwrap();
+    assert_eq!(first["next"], json!(["__start__"]));
+    let mut body = say("other");
+    body["checkpoint"] = first["checkpoint"].clone();
+    let values = client.wait(&thread, body).await;
+    let messages = values["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2);
+    assert_eq!(messages[0]["content"], "other");
+    // Both branches are there, and both begin with nothing before them.
+    let history = client.history(&thread).await;
+    let begins: Vec<_> = history
+        .iter()
+        .filter(|past| past["parent_checkpoint"].is_null())
+        .collect();
+    assert_eq!(begins.len(), 2);
+}
+
+#[tokio::test]
+async fn a_thread_that_an_update_leaves_midway_is_interrupted() {
+    let client = Client::new().await;
+    let thread = client.thread().await;
+    client.wait(&thread, say("hi")).await;
+    let input = json!({ "values": { "topic": "tea" }, "as_node": "__start__" });
+    client.post(&format!("{thread}/state"), input).await.ok();
+    assert_eq!(client.get(&thread).await.ok()["status"], "interrupted");
+    let history = client.history(&thread).await;
+    assert_eq!(history[0]["next"], json!(["reply"]));
+    assert_eq!(history[1]["next"], json!(["__start__"]));
+    assert_eq!(history[0]["parent_checkpoint"], history[1]["checkpoint"]);
+    let resume = json!({ "assistant_id": "chat", "input": null });
+    client.wait(&thread, resume).await;
+    assert_eq!(client.get(&thread).await.ok()["status"], "idle");
+}
+
+#[tokio::test]
 async fn an_interrupt_is_found_and_answered_as_the_inbox_does() {
     let client = Client::new().await;
     let thread = client.thread().await;
@@ -100,9 +137,14 @@ async fn an_interrupt_is_found_and_answered_as_the_inbox_does() {
     assert_eq!(found.header("x-pagination-total"), Some("1"));
     let found = found.ok();
     let listed = found[0]["interrupts"].as_object().unwrap();
-    assert_eq!(listed.values().next().unwrap()[0], *interrupt);
+    let listed = &listed.values().next().unwrap()[0];
+    assert_eq!(listed["id"], interrupt["id"]);
+    assert_eq!(listed["value"]["config"]["allow_ignore"], true);
+    assert_eq!(listed["value"]["action_requests"], Json::Null);
     let state = client.get(&format!("{thread}/state")).await.ok();
-    assert_eq!(state["tasks"][0]["interrupts"][0], *interrupt);
+    let shown = &state["tasks"][0]["interrupts"][0];
+    assert_eq!(shown["id"], interrupt["id"]);
+    assert_eq!(shown["value"], interrupt["value"]);
     assert_eq!(state["next"], json!(["ask"]));
 
     let edited =

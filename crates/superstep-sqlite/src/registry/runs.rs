@@ -275,13 +275,43 @@ pub(super) fn release(
     held: &[RunId],
     now: Timestamp,
 ) -> Result<u64, Fault> {
-    let held: Vec<String> = held.iter().map(RunId::to_string).collect();
-    let held = serde_json::to_string(&held)?;
     let released = connection
         .prepare_cached(RELEASE)?
-        .execute(rusqlite::params![now.0, held])?;
+        .execute(rusqlite::params![now.0, ids_as_json(held)?])?;
     Ok(released as u64)
 }
+
+/// Marks running runs as changed.
+pub(super) fn touch(connection: &Connection, runs: &[RunId], now: Timestamp) -> Result<(), Fault> {
+    connection
+        .prepare_cached(TOUCH)?
+        .execute(rusqlite::params![now.0, ids_as_json(runs)?])?;
+    Ok(())
+}
+
+/// Marks running runs as pending that did not change after a time. Returns how many there were.
+pub(super) fn release_idle(
+    connection: &Connection,
+    unchanged_since: Timestamp,
+    now: Timestamp,
+) -> Result<u64, Fault> {
+    let released = connection
+        .prepare_cached(RELEASE_IDLE)?
+        .execute(rusqlite::params![now.0, unchanged_since.0])?;
+    Ok(released as u64)
+}
+
+fn ids_as_json(ids: &[RunId]) -> Result<String, Fault> {
+    let ids: Vec<String> = ids.iter().map(RunId::to_string).collect();
+    Ok(serde_json::to_string(&ids)?)
+}
+
+const TOUCH: &str = "UPDATE run SET updated = ?1
+     WHERE number IN (SELECT number FROM run INDEXED BY run_active WHERE status = 1
+                      AND id IN (SELECT unhex(value) FROM json_each(?2)))";
+
+const RELEASE_IDLE: &str = "UPDATE run SET status = 0, updated = ?1
+     WHERE number IN (SELECT number FROM run INDEXED BY run_active WHERE status = 1 AND updated <= ?2)";
 
 const RELEASE: &str = "UPDATE run SET status = 0, updated = ?1
      WHERE number IN (SELECT number FROM run INDEXED BY run_active WHERE status = 1
@@ -322,7 +352,8 @@ pub(super) fn cancel(
     let withdrawn = connection
         .prepare_cached(
             "UPDATE run SET status = ?3, updated = ?4
-             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND id = ?2 AND status = 0",
+             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND id = ?2
+               AND status = 0 AND attempts = 0",
         )?
         .execute(params![
             tenant,
@@ -341,7 +372,7 @@ pub(super) fn cancel(
         .query_row(params![tenant, id.to_bytes()], |row| row.get(0))
         .optional()?;
     Ok(match found.map(status).transpose()? {
-        Some(RunStatus::Running) => CancelledRun::Running,
+        Some(RunStatus::Pending | RunStatus::Running) => CancelledRun::Running,
         Some(_) => CancelledRun::Ended,
         None => CancelledRun::Missing,
     })

@@ -188,7 +188,7 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
         "DROP TRIGGER item_unsealed; ALTER TABLE item DROP COLUMN checksum;
          ALTER TABLE cache DROP COLUMN checksum;
          ALTER TABLE thread DROP COLUMN lease;
-         DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
+         DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version; DROP TABLE cron;
          DROP INDEX line_created; DROP INDEX line_ends;
          ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
          PRAGMA user_version = 4;",

@@ -283,7 +283,7 @@ async fn a_database_in_memory_keeps_the_same_rules() {
 
 const TO_THE_FIRST_SCHEMA: &str = "
     DROP VIEW head; DROP TABLE item; DROP TABLE cache; ALTER TABLE thread DROP COLUMN lease;
-    DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version;
+    DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version; DROP TABLE cron;
     DROP INDEX line_created; DROP INDEX line_ends;
     ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
     PRAGMA user_version = 1;";

@@ -1,14 +1,14 @@
-//! Runs and assistants beside the rules of a registry: what a file has when it is opened again, and rows that are damaged.
+//! Runs, assistants and crons beside the rules of a registry: what a file has when it is opened again, and rows that are damaged.
 
 use rusqlite::Connection;
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::{CheckpointResult, Page};
 use superstep_core::error::CheckpointError;
 use superstep_core::registry::{
-    AssistantChange, CreatedRun, NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunStatus,
-    WhenBusy,
+    AssistantChange, CreatedRun, CronTick, FiredTick, NewAssistant, NewCron, NewRun, Registry,
+    RunEnd, RunQuery, RunStatus, TickRun, WhenBusy,
 };
-use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use superstep_sqlite::Sqlite;
 
 use crate::kit::db;
@@ -134,6 +134,81 @@ async fn assistants_are_there_when_the_file_is_opened_again() {
     assert_eq!(used.await.unwrap().unwrap().name, "one");
     let changed = again.change_assistant("acme", id, &change, Timestamp(40));
     assert_eq!(changed.await.unwrap().unwrap().version, 3);
+}
+
+fn new_cron() -> NewCron {
+    NewCron {
+        tenant: "acme".to_owned(),
+        id: CronId::from_bytes([3; 16]),
+        assistant: AssistantId::from_bytes([7; 16]),
+        thread: Some(ThreadId::of_tenant("acme", "a").unwrap()),
+        principal: "ann".to_owned(),
+        schedule: "30 4 * * *".to_owned(),
+        zone: Some("Europe/Berlin".to_owned()),
+        end: Some(Timestamp(900)),
+        is_enabled: true,
+        next: Some(Timestamp(20)),
+        arguments: json!({ "input": { "text": "ä\u{0}" } }),
+        metadata: json!({ "team": "blue" }),
+        at: Timestamp(10),
+    }
+}
+
+#[tokio::test]
+async fn crons_are_there_when_the_file_is_opened_again() {
+    let db = db();
+    let new = new_cron();
+    db.create_cron(&new).await.unwrap();
+    let tick = CronTick {
+        tenant: "acme".to_owned(),
+        cron: new.id,
+        due: Timestamp(20),
+        seen: Timestamp(10),
+        next: Some(Timestamp(80)),
+        run: TickRun::Run(Box::new(new_run(1, "a"))),
+    };
+    let fired = db.fire_cron(&tick).await.unwrap();
+    assert_eq!(fired, FiredTick::Run(CreatedRun::Stored(Vec::new())));
+    let before = db.cron("acme", new.id).await.unwrap().unwrap();
+
+    let path = db.path();
+    drop(db.sqlite);
+    let again = Sqlite::open(path).unwrap();
+    let found = again.cron("acme", new.id).await.unwrap();
+    assert_eq!(found.as_ref(), Some(&before));
+    assert_eq!(before.next, Some(Timestamp(80)));
+    assert_eq!(again.next_cron_due().await.unwrap(), before.next);
+    assert_eq!(listed(&again).await, [run_id(1)]);
+    // The tick is in the file, so it is not fired by the next process.
+    assert_eq!(again.fire_cron(&tick).await.unwrap(), FiredTick::Passed);
+    let due = again.due_crons(Timestamp(80), 10).await.unwrap();
+    assert_eq!(due, [before]);
+}
+
+/// The row of the cron and that of the run are written in one transaction: if the second is refused, the first is not changed.
+#[tokio::test]
+async fn a_tick_whose_run_is_refused_does_not_move_the_cron() {
+    let db = db();
+    let new = new_cron();
+    db.create_cron(&new).await.unwrap();
+    let deep = (0..128).fold(Json::Null, |inner, _| json!([inner]));
+    let run = NewRun {
+        arguments: deep,
+        ..new_run(1, "a")
+    };
+    let tick = CronTick {
+        tenant: "acme".to_owned(),
+        cron: new.id,
+        due: Timestamp(20),
+        seen: Timestamp(10),
+        next: None,
+        run: TickRun::Run(Box::new(run)),
+    };
+    let refused = db.fire_cron(&tick).await.unwrap_err();
+    assert!(!refused.is_transient(), "{refused:?}");
+    let found = db.cron("acme", new.id).await.unwrap();
+    assert_eq!(found, Some(new.row()));
+    assert!(listed(&db).await.is_empty());
 }
 
 #[tokio::test]

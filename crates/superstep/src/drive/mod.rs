@@ -56,6 +56,11 @@ pub trait Driver: Send + Sync + 'static {
     /// Cancels the run of a thread and returns when it has stopped. If another process runs the thread, that process is asked
     /// to cancel.
     fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>>;
+
+    /// Whether other processes execute the requests. Then a process that dies takes no run with it. Default: false.
+    fn is_remote(&self) -> bool {
+        false
+    }
 }
 
 /// Where a request left its thread.

@@ -117,6 +117,10 @@ impl Driver for RemoteDriver {
     fn cancel<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, Result<(), DriveError>> {
         Box::pin(self.cancel(thread))
     }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
 }
 
 impl fmt::Debug for RemoteDriver {

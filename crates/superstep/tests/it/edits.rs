@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::format::{Change, EntryKind};
-use superstep::checkpoint::{Answer, AnswerBody};
+use superstep::checkpoint::{Answer, AnswerBody, Status};
 use superstep::driver::ThreadRequest;
 use superstep::prelude::*;
 use superstep::run::{Edit, EditNode, StreamEventBody, ThreadEdit};
@@ -324,6 +324,110 @@ async fn states_are_read_newest_first_over_an_edit_from_an_older_entry() {
     assert_eq!(middle, all[1..3]);
     assert!(states(Some(Seq(1)), 10).await.unwrap().is_empty());
     assert!(states(None, 0).await.unwrap().is_empty());
+}
+
+async fn status(runtime: &Runtime, thread: &Thread<Log>) -> Status {
+    let loaded = runtime.checkpointer().load(thread.id()).await.unwrap();
+    loaded.unwrap().head.status
+}
+
+#[tokio::test]
+async fn a_thread_goes_back_to_its_beginning() {
+    let (runtime, graph) = (memory(), row(&["a", "b"]));
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let back = |updates| ThreadEdit {
+        at: Some(Seq(0)),
+        frame: FramePath::root(),
+        updates,
+    };
+    let nothing = thread.edit(back(Vec::new())).await.unwrap();
+    assert_eq!(nothing, Seq(0), "a new thread is there already");
+    let first = thread.start(wrote("one")).await.unwrap();
+    let emptied = thread.edit(back(Vec::new())).await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Idle);
+    let state = thread.state().await.unwrap().unwrap();
+    assert_eq!((state.seq, state.parent), (emptied, Seq(0)));
+    assert!(state.next.is_empty() && state.values.decode::<Log>().unwrap().ran.is_empty());
+    assert_eq!(
+        thread.resume().await.unwrap_err().code(),
+        "open-nothing-to-run"
+    );
+    let second = thread.start(wrote("two")).await.unwrap();
+    assert_eq!(second.state.ran, ["two", "a", "b"]);
+
+    let input = Command::<Log>::update(wrote("three"));
+    let input = Edit::new(EditNode::Input, input).unwrap();
+    thread.edit(back(vec![input])).await.unwrap();
+    let third = thread.resume().await.unwrap();
+    assert_eq!(third.state.ran, ["three", "a", "b"]);
+    let states = runtime.states_of(graph.definition(), thread.id(), None, 100);
+    let states = states.await.unwrap();
+    let numbers: Vec<_> = states.iter().map(|state| state.seq.0).collect();
+    assert_eq!(numbers, (1..=third.seq.0).rev().collect::<Vec<_>>());
+    let kept = thread.state_at(first.seq).await.unwrap().unwrap();
+    assert_eq!(kept.values.decode::<Log>().unwrap().ran, ["one", "a", "b"]);
+    let events = thread.events(Seq(0)).stored().await.unwrap();
+    assert_eq!(events.last().unwrap().seq, third.seq);
+}
+
+#[tokio::test]
+async fn an_edit_that_leaves_tasks_planned_pauses_the_thread() {
+    let (runtime, graph) = (memory(), row(&["a", "b"]));
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let edit = |updates| ThreadEdit {
+        at: None,
+        frame: FramePath::root(),
+        updates,
+    };
+    thread.edit(edit(vec![by("a", wrote("x"))])).await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Paused);
+    thread.resume().await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Idle);
+    thread.edit(edit(vec![by("b", wrote("y"))])).await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Idle);
+    thread.fork(Seq(1)).await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Paused);
+    let end = Edit::new(EditNode::End, Command::<Log>::update(LogUpdate::default())).unwrap();
+    thread.edit(edit(vec![end])).await.unwrap();
+    assert_eq!(status(&runtime, &thread).await, Status::Idle);
+}
+
+#[tokio::test]
+async fn the_states_of_a_subgraph_are_read_after_it_ended() {
+    let (runtime, graph) = (memory(), asking_inside());
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let frame = thread.subgraphs(None).await.unwrap().remove(0).frame;
+    for key in ["ask", "other"] {
+        thread.answer(id_of(&paused, key), "yes").await.unwrap();
+    }
+    assert!(thread.subgraphs(None).await.unwrap().is_empty());
+    let read = |before, limit| {
+        let (graph, thread) = (graph.definition(), thread.id());
+        runtime.subgraph_states_of(graph, thread, &frame, before, limit)
+    };
+    let states = read(None, 10).await.unwrap();
+    let shown: Vec<_> = states
+        .iter()
+        .map(|state| {
+            let ran = state.values.decode::<Log>().unwrap().ran;
+            let next: Vec<_> = state
+                .next
+                .iter()
+                .map(|task| task.node.to_string())
+                .collect();
+            (ran.join(" "), next.join(" "), state.is_input)
+        })
+        .collect();
+    let expected = [
+        ("first ask=yes", "", false),
+        ("first", "ask", false),
+        ("", "first", true),
+    ];
+    let expected = expected.map(|(ran, next, is_input)| (ran.into(), next.into(), is_input));
+    assert_eq!(shown, expected);
+    let older = read(Some(states[0].seq), 1).await.unwrap();
+    assert_eq!(older, states[1..]);
 }
 
 #[tokio::test]

@@ -8,11 +8,12 @@ use superstep::checkpoint::{Answer, AnswerBody};
 use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::prelude::*;
 use superstep::registry::{
-    CancelledRun, CreatedRun, MemoryRegistry, NewRun, Registry, RunStatus, WhenBusy,
+    CancelledRun, CreatedRun, CronTick, FiredTick, MemoryRegistry, NewCron, NewRun, Registry,
+    RunQuery, RunStatus, TickRun, WhenBusy,
 };
 use superstep::run::{Edit, EditNode, ThreadEdit};
 use superstep::{
-    AssistantId, FramePath, InterruptId, NodeName, RunId, RunOptions, RunQueue, ThreadId,
+    AssistantId, CronId, FramePath, InterruptId, NodeName, RunId, RunOptions, RunQueue, ThreadId,
     Timestamp, Value,
 };
 use tokio::sync::Notify;
@@ -338,6 +339,52 @@ async fn a_run_waits_for_its_time_and_holds_up_no_other() {
     assert_eq!(disk.status(1).await, RunStatus::Pending);
     assert_eq!(ended(&queue, 1).await.0, RunStatus::Success);
     assert!(runtime.now() >= later.due);
+}
+
+#[tokio::test]
+async fn a_tick_that_two_queues_fire_is_one_run() {
+    let disk = Disk::default();
+    let graph = row(&["a", "b"]);
+    let (_one, first) = disk.process(&[&graph]).await;
+    let (_two, second) = disk.process(&[&graph]).await;
+    let cron = NewCron {
+        tenant: String::new(),
+        id: CronId::from_bytes([7; 16]),
+        assistant: AssistantId::from_bytes([9; 16]),
+        thread: None,
+        principal: "ann".to_owned(),
+        schedule: "* * * * *".to_owned(),
+        zone: None,
+        end: None,
+        is_enabled: true,
+        next: Some(Timestamp(60_000)),
+        arguments: json!({}),
+        metadata: json!({}),
+        at: Timestamp(1),
+    };
+    disk.registry.create_cron(&cron).await.unwrap();
+    // Each with a run of its own, so that nothing but the cron keeps them apart.
+    let tick = |id: u8| CronTick {
+        tenant: String::new(),
+        cron: cron.id,
+        due: Timestamp(60_000),
+        seen: Timestamp(1),
+        next: Some(Timestamp(120_000)),
+        run: TickRun::Run(Box::new(starts("row", &format!("t{id}"), id, wrote("x")))),
+    };
+    let (one, two) = (tick(1), tick(2));
+    let (one, two) = tokio::join!(first.fire(&one), second.fire(&two));
+    let stored = FiredTick::Run(CreatedRun::Stored(Vec::new()));
+    let fired = match (one.unwrap(), two.unwrap()) {
+        (one, FiredTick::Passed) if one == stored => 1,
+        (FiredTick::Passed, two) if two == stored => 2,
+        both => panic!("{both:?}"),
+    };
+    assert_eq!(ended(&first, fired).await, (RunStatus::Success, Json::Null));
+    let runs = disk.registry.runs(&RunQuery::default()).await.unwrap();
+    assert_eq!(runs.len(), 1);
+    let moved = disk.registry.cron("", cron.id).await.unwrap().unwrap();
+    assert_eq!(moved.next, Some(Timestamp(120_000)));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! A registry with a defect.
 
+mod crons;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
@@ -7,11 +9,12 @@ use serde_json::Value as Json;
 use superstep_conformance::give_way;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, CreatedAssistant, CreatedRun,
-    MemoryRegistry, NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
+    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, MemoryRegistry,
+    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
     WhenBusy,
 };
-use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
+use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 
 /// What is wrong with a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +37,14 @@ pub(crate) enum RegistryDefect {
     DueIgnored,
     LastEndWins,
     ReleasedGoToTheBack,
+    TouchForgotten,
+    /// Every running run is touched.
+    TouchesEvery,
+    /// Runs are released that somebody touched.
+    ReleasesTouched,
     CancelEndsRunning,
+    /// A run that was taken once is withdrawn like any other.
+    CancelEndsReleased,
     /// The runs of every tenant's thread of this name.
     DeleteIgnoresTenant,
     TenantsMixedInLists,
@@ -43,6 +53,39 @@ pub(crate) enum RegistryDefect {
     MetadataReplaced,
     VersionsOldestFirst,
     NameMatchesCase,
+    /// A cron that was never created is found.
+    CronFromNowhere,
+    ZoneOfACronLost,
+    /// A second cron with the same id takes the place of the first.
+    SameCronReplaces,
+    /// A change that does not name the end removes it.
+    ChangeClearsTheEnd,
+    StaleChangeTaken,
+    /// A change has the time of the clock, also if the one before has the same.
+    ChangesByTheClock,
+    DeletedCronStays,
+    CronsOfEveryThread,
+    MetadataOfCronsIgnored,
+    CronsInOneOrder,
+    CronsCountedByPage,
+    DueCronsOfOneTenant,
+    CronsWithoutATimeAreDue,
+    NextCronIsTheLast,
+    TickLosesItsRun,
+    /// The cron is due again at the same time.
+    TickKeepsTheTime,
+    /// Whichever time a tick is for, it fires the cron.
+    TickNotCompared,
+    TickIgnoresChanges,
+    /// The cron is compared, and the run stored a moment later.
+    TickTorn,
+    /// The run of a tick waits, although its caller wants none to wait.
+    BusyTickWaits,
+    TickReplacesItsRun,
+    TickErrorLost,
+    LastTickComesAgain,
+    TenantsMixedInCrons,
+    TextsOfCronsTrimmed,
 }
 
 /// A registry with a defect.
@@ -51,6 +94,8 @@ pub(crate) struct BrokenRegistry {
     defect: RegistryDefect,
     /// Runs as they were given, by tenant and id.
     given: Mutex<BTreeMap<(String, RunId), NewRun>>,
+    /// Tenants for which crons were created.
+    cron_tenants: Mutex<BTreeSet<String>>,
 }
 
 const EVERY: Page = Page {
@@ -64,6 +109,7 @@ impl BrokenRegistry {
             inner: MemoryRegistry::new(),
             defect,
             given: Mutex::default(),
+            cron_tenants: Mutex::default(),
         }
     }
 
@@ -73,6 +119,10 @@ impl BrokenRegistry {
 
     fn given(&self) -> MutexGuard<'_, BTreeMap<(String, RunId), NewRun>> {
         self.given.lock().expect("no clause panics")
+    }
+
+    fn cron_tenants(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.cron_tenants.lock().expect("no clause panics")
     }
 
     fn tenants(&self) -> BTreeSet<String> {
@@ -277,6 +327,34 @@ impl Registry for BrokenRegistry {
         })
     }
 
+    fn touch_runs<'a>(
+        &'a self,
+        runs: &'a [RunId],
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<()>> {
+        Box::pin(async move {
+            match self.defect {
+                RegistryDefect::TouchForgotten => Ok(()),
+                RegistryDefect::TouchesEvery => {
+                    let all: Vec<RunId> = self.given().values().map(|run| run.id).collect();
+                    self.inner.touch_runs(&all, now).await
+                }
+                _ => self.inner.touch_runs(runs, now).await,
+            }
+        })
+    }
+
+    fn release_idle_runs(
+        &self,
+        unchanged_since: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        match self.is(RegistryDefect::ReleasesTouched) {
+            true => self.inner.release_runs(&[], now),
+            false => self.inner.release_idle_runs(unchanged_since, now),
+        }
+    }
+
     fn end_run<'a>(
         &'a self,
         tenant: &'a str,
@@ -308,6 +386,18 @@ impl Registry for BrokenRegistry {
                     at: now,
                 };
                 self.inner.end_run(tenant, id, &end).await?;
+            }
+            if cancelled == CancelledRun::Running && self.is(RegistryDefect::CancelEndsReleased) {
+                let row = self.inner.run(tenant, id).await?;
+                if row.is_some_and(|row| row.status == RunStatus::Pending) {
+                    let end = RunEnd {
+                        status: RunStatus::Interrupted,
+                        error: Json::Null,
+                        at: now,
+                    };
+                    self.inner.end_run(tenant, id, &end).await?;
+                    return Ok(CancelledRun::Withdrawn);
+                }
             }
             Ok(cancelled)
         })
@@ -434,5 +524,62 @@ impl Registry for BrokenRegistry {
         id: AssistantId,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
         self.inner.delete_assistant(tenant, id)
+    }
+
+    fn create_cron<'a>(
+        &'a self,
+        cron: &'a NewCron,
+    ) -> BoxFuture<'a, CheckpointResult<CreatedCron>> {
+        Box::pin(self.create_cron_by_defect(cron))
+    }
+
+    fn cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<Option<CronRow>>> {
+        Box::pin(self.cron_by_defect(tenant, id))
+    }
+
+    fn crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(self.crons_by_defect(query))
+    }
+
+    fn count_crons<'a>(&'a self, query: &'a CronQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(self.count_crons_by_defect(query))
+    }
+
+    fn change_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+        change: &'a CronChange,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<ChangedCron>> {
+        Box::pin(self.change_cron_by_defect(tenant, id, change, now))
+    }
+
+    fn delete_cron<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: CronId,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.delete_cron_by_defect(tenant, id))
+    }
+
+    fn due_crons(
+        &self,
+        now: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<CronRow>>> {
+        Box::pin(self.due_crons_by_defect(now, limit))
+    }
+
+    fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(self.next_cron_due_by_defect())
+    }
+
+    fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
+        Box::pin(self.fire_cron_by_defect(tick))
     }
 }

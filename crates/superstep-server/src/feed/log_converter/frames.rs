@@ -1,15 +1,20 @@
 //! States of graphs: supersteps that end, graphs that are entered, runs that resume.
 
+use std::iter::once;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
 use superstep::checkpoint::format::{EntryKind, Stop};
+use superstep::graph::Definition;
 use superstep::{FramePath, Seq};
 
 use crate::feed::event::{
-    CheckpointTask, FeedBody, Namespace, StartedTask, StreamedCheckpoint, TaskOrigin,
+    CheckpointTask, FeedBody, FoundCheckpoint, Namespace, StartedTask, StreamedCheckpoint,
+    TaskOrigin,
 };
-use crate::feed::log_converter::{AdvancedFrame, EVENT_BYTES, LogConverter, lang_step};
+use crate::feed::log_converter::{
+    AdvancedFrame, EVENT_BYTES, LogConverter, WrittenCheckpoint, lang_step,
+};
 use crate::wire::{self, CheckpointId};
 
 impl LogConverter {
@@ -40,10 +45,15 @@ impl LogConverter {
             false => Arc::new(wire::empty_values(&graph)),
         };
         let frame = self.frame_mut(&namespace);
-        frame.step += u64::from(is_known);
+        // Clients count an input as a step of its own.
+        let restarts = u64::from(is_known && advanced.is_opened);
+        frame.step += u64::from(is_known) + restarts;
         let (step, has_written) = (frame.step, std::mem::take(&mut frame.has_written));
         frame.values = values.clone();
         frame.planned = advanced.planned;
+        if namespace.is_root() {
+            self.restarts += restarts;
+        }
         if advanced.is_opened {
             self.input_checkpoint(&namespace, seq, step, before);
         }
@@ -67,42 +77,102 @@ impl LogConverter {
             id: id.to_uuid(&self.thread),
             node: superstep::START.to_owned(),
             interrupts: Vec::new(),
+            is_subgraph: false,
         };
-        let parent = self.frame_mut(namespace).checkpoint.replace(id);
-        let body = StreamedCheckpoint {
+        let (source, run) = ("input", Some(self.run));
+        let frame = self.frame_mut(namespace);
+        let parent = frame.checkpoint.map(|before| before.id);
+        frame.checkpoint = Some(WrittenCheckpoint {
             id,
             parent,
-            source: "input",
-            step: lang_step(step) - 1,
-            values: before,
-            tasks: vec![start],
-        };
-        self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
-    }
-
-    fn checkpoint(&mut self, namespace: &Namespace, id: CheckpointId, source: &'static str) {
-        let frame = self.frame_mut(namespace);
-        let parent = frame.checkpoint.replace(id).filter(|parent| *parent != id);
-        let tasks = frame.planned.iter().map(|planned| CheckpointTask {
-            id: planned.task.clone(),
-            node: planned.node.clone(),
-            interrupts: planned.interrupts.clone(),
+            source,
+            run,
         });
         let body = StreamedCheckpoint {
             id,
             parent,
             source,
+            step: lang_step(step) - 1,
+            values: before,
+            tasks: vec![start],
+            outer: self.outer_checkpoints(namespace),
+            found: None,
+        };
+        self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
+    }
+
+    fn checkpoint(&mut self, namespace: &Namespace, id: CheckpointId, source: &'static str) {
+        let run = (source != "update").then_some(self.run);
+        let frame = self.frame_mut(namespace);
+        let parent = match frame.checkpoint {
+            // An entry may have several supersteps of a subgraph.
+            Some(before) if before.id == id => before.parent,
+            before => before.map(|before| before.id),
+        };
+        frame.checkpoint = Some(WrittenCheckpoint {
+            id,
+            parent,
+            source,
+            run,
+        });
+        self.push_checkpoint(namespace, None);
+    }
+
+    /// Shows the checkpoint from which a run continues.
+    fn found_checkpoint(&mut self, namespace: &Namespace, seq: Seq) {
+        let unknown = WrittenCheckpoint {
+            id: CheckpointId::after(seq),
+            parent: None,
+            source: "loop",
+            run: Some(self.run),
+        };
+        let found = self.frame_mut(namespace).checkpoint.get_or_insert(unknown);
+        let found = FoundCheckpoint { run: found.run };
+        self.push_checkpoint(namespace, Some(found));
+    }
+
+    fn push_checkpoint(&mut self, namespace: &Namespace, found: Option<FoundCheckpoint>) {
+        let outer = self.outer_checkpoints(namespace);
+        let frame = self.frame_mut(namespace);
+        let Some(written) = frame.checkpoint else {
+            return;
+        };
+        let graph = frame.graph.as_ref();
+        let tasks = frame.planned.iter().map(|planned| CheckpointTask {
+            id: planned.task.clone(),
+            node: planned.node.clone(),
+            interrupts: planned.interrupts.clone(),
+            is_subgraph: graph.is_some_and(|graph| is_subgraph(graph, &planned.node)),
+        });
+        let body = StreamedCheckpoint {
+            id: written.id,
+            parent: written.parent,
+            source: written.source,
             step: lang_step(frame.step),
             values: frame.values.clone(),
             tasks: tasks.collect(),
+            outer,
+            found,
         };
         self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
+    }
+
+    /// Returns the checkpoints of the graphs around a graph, outermost first.
+    fn outer_checkpoints(&self, namespace: &Namespace) -> Vec<(Namespace, CheckpointId)> {
+        let graphs = once(Namespace::default()).chain(namespace.path());
+        let outer = graphs.filter(|graph| graph != namespace);
+        let found = outer.filter_map(|graph| {
+            let written = self.frames.get(&graph)?.checkpoint?;
+            Some((graph, written.id))
+        });
+        found.collect()
     }
 
     fn tasks_start(&mut self, namespace: &Namespace) {
         let frame = self.frame_mut(namespace);
         let (step, state, planned) = (frame.step, frame.values.clone(), frame.planned.clone());
         for planned in planned {
+            let sent = self.sent_place(namespace, &planned.task);
             let (input, trigger) = match planned.payload {
                 Some(payload) => (payload, "__pregel_push".to_owned()),
                 None => (state.clone(), format!("branch:to:{}", planned.node)),
@@ -112,6 +182,7 @@ impl LogConverter {
                     node: planned.node,
                     task: planned.task,
                     step: lang_step(step) + 1,
+                    sent,
                 }),
                 input,
                 triggers: vec![trigger],
@@ -135,9 +206,7 @@ impl LogConverter {
                     if !values.is_null() {
                         self.push(&namespace, EVENT_BYTES, FeedBody::Values(values));
                     }
-                    let found = self.frame_mut(&namespace).checkpoint;
-                    let id = found.unwrap_or_else(|| CheckpointId::after(seq));
-                    self.checkpoint(&namespace, id, "loop");
+                    self.found_checkpoint(&namespace, seq);
                     self.tasks_start(&namespace);
                 }
             }
@@ -163,6 +232,11 @@ impl LogConverter {
             below.all(|segment| !segment.contains(':'))
         });
     }
+}
+
+/// Whether a node of a graph is a subgraph.
+fn is_subgraph(graph: &Arc<Definition>, node: &str) -> bool {
+    wire::frame_of(once(node)).is_some_and(|path| graph.at(&path).is_some())
 }
 
 /// Whether the tasks that an entry plans for a graph start, even though the run stopped with the entry: they do if it stopped

@@ -59,7 +59,7 @@ impl LogConverter {
                 namespace: Namespace::of(&interrupt.frame),
                 node: interrupt.node.to_string(),
                 task: wire::uuid(interrupt.task.to_bytes()),
-                interrupts: vec![wire::interrupt(interrupt)],
+                interrupts: vec![wire::streamed_interrupt(interrupt)],
             };
             task.add_to(&mut asking);
         }
@@ -83,12 +83,14 @@ impl LogConverter {
     }
 
     fn task_asks(&mut self, task: &AskingTask) {
+        let sent = self.sent_place(&task.namespace, &task.task);
         let frame = self.frame_mut(&task.namespace);
         let values = frame.values.clone();
         let origin = Arc::new(TaskOrigin {
             node: task.node.clone(),
             task: task.task.clone(),
             step: lang_step(frame.step) + 1,
+            sent,
         });
         let mut planned = frame.planned.iter_mut();
         if let Some(planned) = planned.find(|planned| planned.task == task.task) {
@@ -114,7 +116,7 @@ impl LogConverter {
     /// Shows the tasks that failed, and the tasks around them, which failed with them.
     fn failed(&mut self, failures: &[Failure]) -> RunStop {
         for failure in failures {
-            let text = format!("{}('{}')", error_of(failure), failure.message);
+            let error = json!({ "error": error_of(failure), "message": failure.message });
             let mut place = failure.task.map(|task| {
                 (
                     Namespace::of(&failure.frame),
@@ -125,10 +127,17 @@ impl LogConverter {
             while let Some((namespace, node, task)) = place {
                 let step = self.frames.get(&namespace).map_or(0, |frame| frame.step);
                 let step = lang_step(step) + 1;
+                let sent = self.sent_place(&namespace, &task);
+                let origin = TaskOrigin {
+                    node,
+                    task,
+                    step,
+                    sent,
+                };
                 let body = EndedTask {
-                    origin: Arc::new(TaskOrigin { node, task, step }),
+                    origin: Arc::new(origin),
                     result: Arc::new(json!({})),
-                    error: Some(text.clone()),
+                    error: Some(error.clone()),
                     interrupts: Vec::new(),
                     is_cached: false,
                 };
