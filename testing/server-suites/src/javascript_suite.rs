@@ -9,18 +9,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, ensure};
-use free_ports::is_free;
+use anyhow::Context;
 use harness::folder::{remove_folder, replace_folder};
 use harness::workspace::{cache, in_words, output_of};
 
 use crate::graphs::GraphSet;
 use crate::junit::SuiteResults;
-use crate::python_suite::{
-    FIXED_PORT, LOOPBACK_UP, fixed_address, has_namespaces, wait_for_results,
-};
-use crate::serve::is_postgres;
-use crate::server_process::ServerProcess;
+use crate::namespace::{BuiltInAddress, open_built_in_address};
+use crate::python_suite::wait_for_results;
 
 /// What was typed after `javascript`.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +32,7 @@ pub(crate) struct JavaScriptArgs {
     pub(crate) json: bool,
 }
 
-/// What the suite runs with. Inside of the namespace, this program gets it on its command line.
+/// What the suite runs with. Inside of the namespace, this program gets it on its command line, apart from the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JavaScriptPart {
     pub(crate) only: Option<String>,
@@ -74,37 +70,32 @@ pub(crate) fn run(args: &JavaScriptArgs) -> anyhow::Result<()> {
 
 /// Runs the suite in a namespace where that can be, and otherwise here if the port is free.
 fn run_at_fixed_address(part: &JavaScriptPart) -> anyhow::Result<()> {
-    // A database at a port of this machine cannot be reached from another namespace.
-    if is_postgres(&part.store) || !has_namespaces() {
-        ensure!(
-            is_free(FIXED_PORT),
-            "port {FIXED_PORT}, which the suite has built in, is in use, and the suite cannot run in a network namespace"
-        );
-        return part.run();
-    }
-    let mut command = Command::new("unshare");
-    command
-        .arg("-rn")
-        .arg(std::env::current_exe()?)
-        .args([NAMESPACE_COMMAND, "--store", &part.store, "--suite"])
-        .arg(&part.suite)
-        .arg("--folder")
-        .arg(&part.folder);
-    if let Some(only) = &part.only {
-        command.args(["--only", only]);
-    }
-    let status = command.status()?;
-    ensure!(status.success(), "`{}`: {status}", in_words(&command));
-    Ok(())
+    let server = BuiltInAddress {
+        store: &part.store,
+        graphs: GraphSet::JavaScript,
+        log: &part.log(),
+        folder: &part.folder,
+    };
+    let inside = |command: &mut Command| {
+        command
+            .args([NAMESPACE_COMMAND, "--suite"])
+            .arg(&part.suite)
+            .arg("--folder")
+            .arg(&part.folder);
+        if let Some(only) = &part.only {
+            command.args(["--only", only]);
+        }
+    };
+    server.run(inside, || part.test())
 }
 
 /// Name of the command that runs inside of the namespace.
 pub(crate) const NAMESPACE_COMMAND: &str = "javascript-in-namespace";
 
-/// Runs inside of the namespace: there is no network yet, not even loopback.
-pub(crate) fn run_in_namespace(part: &JavaScriptPart) -> anyhow::Result<()> {
-    output_of(Command::new("python3").args(["-c", LOOPBACK_UP]))?;
-    part.run()
+/// Runs inside of the namespace.
+pub(crate) fn run_in_namespace(part: &JavaScriptPart, socket: PathBuf) -> anyhow::Result<()> {
+    open_built_in_address(socket)?;
+    part.test()
 }
 
 impl JavaScriptPart {
@@ -114,17 +105,6 @@ impl JavaScriptPart {
 
     fn log(&self) -> PathBuf {
         self.folder.join("javascript.log")
-    }
-
-    /// Starts a server, runs the suite against it, and stops it.
-    fn run(&self) -> anyhow::Result<()> {
-        let log = self.log();
-        let address = fixed_address();
-        let server = ServerProcess::start(&address, &self.store, GraphSet::JavaScript, &log)?;
-        let tested = self.test();
-        let stopped = server.stop();
-        tested?;
-        stopped.with_context(|| fs::read_to_string(&log).unwrap_or_default())
     }
 
     fn test(&self) -> anyhow::Result<()> {

@@ -2,16 +2,23 @@
 //!
 //! `serve` is a server with the graphs of a suite, ported ([`graphs`]); `python` installs the integration suite of the Python
 //! SDK, runs it against such a server, and counts what passed; `javascript` does so with the suite of a checkout of langgraphjs.
-//! `cargo xtask suites` starts this program. `compatibility` writes the page that lists what the server supports of each client.
+//! `apps` drives the web apps for LangGraph's server in a browser.
+//! `cargo xtask suites` starts this program. `differential` makes the same calls to our server as were made to LangGraph's, and
+//! compares the answers. `compatibility` writes the page that lists what the server supports of each client.
 
+mod apps_suite;
+mod cluster;
 mod compatibility;
+mod differential;
 mod graphs;
 mod javascript_suite;
 mod junit;
+mod namespace;
 mod python_suite;
 mod serve;
 mod server_process;
 mod truncate;
+mod web_app;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +26,8 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use tracing_subscriber::EnvFilter;
 
+use apps_suite::{AppsArgs, BROWSER};
+use differential::{DifferentialArgs, ReferenceSource};
 use graphs::GraphSet;
 use javascript_suite::{JavaScriptArgs, JavaScriptPart};
 use python_suite::{NAMESPACE_COMMAND, PartArgs, PythonArgs};
@@ -30,22 +39,34 @@ Run the test suites of official LangGraph clients against our server.
 usage: server-suites <command>
 
 commands:
-  serve --store STORE [--address ADDRESS] [--graphs python|javascript|lab]
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|lab|apps]
                                 serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
   python [--only EXPR] [--store STORE] [--expect N] [--json]
                                 run the integration suite of the Python SDK
                                 --only    only tests that match an expression of pytest
                                 --expect  how many tests must pass (default: all)
                                 --json    print the results as JSON on the last line
+  differential [--live | --record] [--only NAME] [--expect N] [--json]
+                                compare our answers with those of LangGraph's server
+                                --live    start that server, instead of reading its recorded answers
+                                --record  start that server, and record its answers
+                                --only    only scripts whose names contain NAME
+                                --expect  how many comparisons must be equal (default: all)
   compatibility [--check]       write docs/compatibility.md from the table of client methods
                                 --check  only compare the two
   javascript --checkout PATH [--only NAME] [--store STORE] [--expect N] [--json]
                                 run the API suite of langgraphjs
                                 --checkout  folder of a checkout of langgraphjs: no npm package has these tests
                                 --only      only tests whose names match a regular expression
+  apps --checkout PATH [--only NAME] [--screenshots FOLDER] [--browser FILE] [--store STORE] [--expect N] [--json]
+                                drive Agent Inbox, Agent Chat UI and Deep Agents UI in a browser, and RemoteGraph in Python
+                                --checkout     folder with the checkouts: agent-inbox, agent-chat-ui, deep-agents-ui
+                                --only         only an app, `remote-graph`, or drives whose names contain a text
+                                --screenshots  where pictures of the pages go (default: none are taken)
+                                --browser      program of Chromium (default: /usr/bin/chromium)
   help                          print this
 
-STORE is the path of a SQLite file, or postgres://…
+STORE is the path of a SQLite file, or postgres://…, or restate:postgres://… to run threads in the Restate of `cargo xtask services up`
 
 exit status: 0 all is well, 1 something failed, 2 the command line is not valid";
 
@@ -72,10 +93,12 @@ enum Command {
     Help,
     Serve(ServeArgs),
     Python(PythonArgs),
-    PythonInNamespace(PartArgs),
+    PythonInNamespace(PartArgs, PathBuf),
+    Differential(DifferentialArgs),
     Compatibility { is_check: bool },
     JavaScript(JavaScriptArgs),
-    JavaScriptInNamespace(JavaScriptPart),
+    JavaScriptInNamespace(JavaScriptPart, PathBuf),
+    Apps(AppsArgs),
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
@@ -92,10 +115,14 @@ fn run(command: Command) -> anyhow::Result<()> {
             runtime.block_on(serve::run(&args))
         }
         Command::Python(args) => python_suite::run(&args),
-        Command::PythonInNamespace(args) => python_suite::run_in_namespace(&args),
+        Command::PythonInNamespace(args, socket) => python_suite::run_in_namespace(&args, socket),
+        Command::Differential(args) => differential::run(&args),
         Command::Compatibility { is_check } => compatibility::run(is_check),
         Command::JavaScript(args) => javascript_suite::run(&args),
-        Command::JavaScriptInNamespace(args) => javascript_suite::run_in_namespace(&args),
+        Command::JavaScriptInNamespace(args, socket) => {
+            javascript_suite::run_in_namespace(&args, socket)
+        }
+        Command::Apps(args) => apps_suite::run(&args),
     }
 }
 
@@ -126,9 +153,11 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "serve" => parse_serve(parser),
         "python" => parse_python(parser),
         NAMESPACE_COMMAND => parse_namespace(parser),
+        "differential" => parse_differential(parser),
         "compatibility" => parse_compatibility(parser),
         "javascript" => parse_javascript(parser),
         javascript_suite::NAMESPACE_COMMAND => parse_javascript_namespace(parser),
+        "apps" => parse_apps(parser),
         unknown => Err(format!("there is no command `{unknown}`").into()),
     }
 }
@@ -169,22 +198,39 @@ fn parse_python(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_namespace(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut only, mut store) = (None, None);
-    let mut folder: Option<PathBuf> = None;
+    let mut only = None;
+    let (mut folder, mut socket): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     while let Some(arg) = parser.next()? {
         match arg {
             Long("only") => only = Some(parser.value()?.string()?),
-            Long("store") => store = Some(parser.value()?.string()?),
             Long("folder") => folder = Some(parser.value()?.into()),
+            Long("socket") => socket = Some(parser.value()?.into()),
             other => return Err(other.unexpected()),
         }
     }
-    let needed = "this command is for `python`, which passes `--store` and `--folder`";
-    Ok(Command::PythonInNamespace(PartArgs {
+    let needed = "this command is for `python`, which passes `--folder` and `--socket`";
+    let args = PartArgs {
         only,
-        store: store.ok_or(needed)?,
+        store: String::new(),
         folder: folder.ok_or(needed)?,
-    }))
+    };
+    Ok(Command::PythonInNamespace(args, socket.ok_or(needed)?))
+}
+
+fn parse_differential(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = DifferentialArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("live") => args.reference = ReferenceSource::Live,
+            Long("record") => args.reference = ReferenceSource::Record,
+            Long("only") => args.only = Some(parser.value()?.string()?),
+            Long("expect") => args.expect = Some(parser.value()?.parse()?),
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Differential(args))
 }
 
 fn parse_compatibility(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
@@ -224,24 +270,56 @@ fn parse_javascript(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
 }
 
 fn parse_javascript_namespace(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut only, mut store) = (None, None);
+    let mut only = None;
     let (mut suite, mut folder): (Option<PathBuf>, Option<PathBuf>) = (None, None);
+    let mut socket: Option<PathBuf> = None;
     while let Some(arg) = parser.next()? {
         match arg {
             Long("only") => only = Some(parser.value()?.string()?),
-            Long("store") => store = Some(parser.value()?.string()?),
             Long("suite") => suite = Some(parser.value()?.into()),
             Long("folder") => folder = Some(parser.value()?.into()),
+            Long("socket") => socket = Some(parser.value()?.into()),
             other => return Err(other.unexpected()),
         }
     }
     let needed =
-        "this command is for `javascript`, which passes `--store`, `--suite` and `--folder`";
-    Ok(Command::JavaScriptInNamespace(JavaScriptPart {
+        "this command is for `javascript`, which passes `--suite`, `--folder` and `--socket`";
+    let part = JavaScriptPart {
         only,
-        store: store.ok_or(needed)?,
+        store: String::new(),
         suite: suite.ok_or(needed)?,
         folder: folder.ok_or(needed)?,
+    };
+    Ok(Command::JavaScriptInNamespace(part, socket.ok_or(needed)?))
+}
+
+fn parse_apps(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut checkout, mut screenshots): (Option<PathBuf>, Option<PathBuf>) = (None, None);
+    let mut browser = PathBuf::from(BROWSER);
+    let (mut only, mut store, mut expect, mut json) = (None, None, None, false);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("checkout") => checkout = Some(parser.value()?.into()),
+            Long("only") => only = Some(parser.value()?.string()?),
+            Long("screenshots") => screenshots = Some(parser.value()?.into()),
+            Long("browser") => browser = parser.value()?.into(),
+            Long("store") => store = Some(parser.value()?.string()?),
+            Long("expect") => expect = Some(parser.value()?.parse()?),
+            Long("json") => json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let checkout =
+        checkout.ok_or("`apps` needs `--checkout`, a folder with checkouts of the apps")?;
+    Ok(Command::Apps(AppsArgs {
+        checkout,
+        only,
+        screenshots,
+        browser,
+        store,
+        expect,
+        json,
     }))
 }
 
@@ -274,6 +352,15 @@ mod tests {
         );
         assert_eq!(parse_line("python --help"), Ok(Command::Help));
         assert_eq!(
+            parse_line("differential --live --only fan --expect 18"),
+            Ok(Command::Differential(DifferentialArgs {
+                only: Some("fan".to_owned()),
+                expect: Some(18),
+                json: false,
+                reference: ReferenceSource::Live,
+            }))
+        );
+        assert_eq!(
             parse_line("compatibility --check"),
             Ok(Command::Compatibility { is_check: true })
         );
@@ -287,6 +374,18 @@ mod tests {
                 json: false,
             }))
         );
+        assert_eq!(
+            parse_line("apps --checkout /tmp/apps --only agent-inbox --screenshots shots"),
+            Ok(Command::Apps(AppsArgs {
+                checkout: PathBuf::from("/tmp/apps"),
+                only: Some("agent-inbox".to_owned()),
+                screenshots: Some(PathBuf::from("shots")),
+                browser: PathBuf::from(BROWSER),
+                store: None,
+                expect: None,
+                json: false,
+            }))
+        );
     }
 
     #[test]
@@ -296,10 +395,13 @@ mod tests {
             "serve",
             "serve --store a.db --graphs cobol",
             "python --expect many",
+            "python-in-namespace --folder a",
             "python-in-namespace --store a.db",
+            "differential --store a.db",
             "compatibility --store a.db",
             "javascript --expect 40",
-            "javascript-in-namespace --store a.db --folder b",
+            "javascript-in-namespace --socket a --folder b",
+            "apps --json",
             "ruby",
         ] {
             assert!(parse_line(line).is_err(), "{line:?} was taken");

@@ -12,14 +12,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use free_ports::{free_port, is_free};
+use free_ports::free_port;
 use harness::folder::replace_folder;
 use harness::workspace::{cache, in_words, output_of};
 use services::make_python;
 
 use crate::graphs::GraphSet;
 use crate::junit::SuiteResults;
-use crate::serve::is_postgres;
+use crate::namespace::{BuiltInAddress, fixed_address, open_built_in_address};
 use crate::server_process::ServerProcess;
 
 /// What was typed after `python`.
@@ -34,7 +34,7 @@ pub(crate) struct PythonArgs {
     pub(crate) json: bool,
 }
 
-/// What a part of the suite runs with. Inside of the namespace, this program gets it on its command line.
+/// What a part of the suite runs with. Inside of the namespace, this program gets it on its command line, apart from the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PartArgs {
     pub(crate) only: Option<String>,
@@ -65,52 +65,35 @@ pub(crate) fn run(args: &PythonArgs) -> anyhow::Result<()> {
     results.report("python", SDK, args.json, args.expect)
 }
 
-/// Runs the file with the built-in address: in a namespace where that can be, and otherwise here if the port is free.
+/// Runs the file with the built-in address.
 fn run_at_fixed_address(suite: &PythonSuite, run: &PartArgs) -> anyhow::Result<()> {
-    // A database at a port of this machine cannot be reached from another namespace.
-    let may_move = !is_postgres(&run.store) && has_namespaces();
-    if !may_move {
-        ensure!(
-            is_free(FIXED_PORT),
-            "port {FIXED_PORT}, which the suite has built in, is in use, and the suite cannot run in a network namespace"
-        );
-        return suite.run_part(Part::FixedAddress, &fixed_address(), run);
-    }
-    let mut command = Command::new("unshare");
-    command
-        .arg("-rn")
-        .arg(std::env::current_exe()?)
-        .args([NAMESPACE_COMMAND, "--store", &run.store, "--folder"])
-        .arg(&run.folder);
-    if let Some(only) = &run.only {
-        command.args(["--only", only]);
-    }
-    let status = command.status()?;
-    ensure!(status.success(), "`{}`: {status}", in_words(&command));
-    Ok(())
+    let server = BuiltInAddress {
+        store: &run.store,
+        graphs: GraphSet::Python,
+        log: &run.log(Part::FixedAddress),
+        folder: &run.folder,
+    };
+    let inside = |command: &mut Command| {
+        command
+            .args([NAMESPACE_COMMAND, "--folder"])
+            .arg(&run.folder);
+        if let Some(only) = &run.only {
+            command.args(["--only", only]);
+        }
+    };
+    server.run(inside, || {
+        suite.test(Part::FixedAddress, &fixed_address(), run)
+    })
 }
 
 /// Name of the command that runs inside of the namespace.
 pub(crate) const NAMESPACE_COMMAND: &str = "python-in-namespace";
 
-pub(crate) fn has_namespaces() -> bool {
-    output_of(Command::new("unshare").args(["-rn", "true"])).is_ok()
-}
-
-/// Runs inside of the namespace: there is no network yet, not even loopback.
-pub(crate) fn run_in_namespace(run: &PartArgs) -> anyhow::Result<()> {
+/// Runs inside of the namespace.
+pub(crate) fn run_in_namespace(run: &PartArgs, socket: PathBuf) -> anyhow::Result<()> {
+    open_built_in_address(socket)?;
     let suite = PythonSuite::install()?;
-    output_of(Command::new(suite.python()).args(["-c", LOOPBACK_UP]))?;
-    suite.run_part(Part::FixedAddress, &fixed_address(), run)
-}
-
-/// What `ip link set lo up` does, which is not installed everywhere: `SIOCSIFFLAGS` with `IFF_UP | IFF_RUNNING`.
-pub(crate) const LOOPBACK_UP: &str = "\
-import fcntl, socket, struct
-fcntl.ioctl(socket.socket(), 0x8914, struct.pack('16sh22x', b'lo', 0x41))";
-
-pub(crate) fn fixed_address() -> String {
-    format!("127.0.0.1:{FIXED_PORT}")
+    suite.test(Part::FixedAddress, &fixed_address(), run)
 }
 
 /// A part of the suite.
@@ -245,6 +228,11 @@ impl PythonSuite {
     }
 }
 
+/// Installs what the suite runs with, if it is missing, and returns its Python.
+pub(crate) fn install_python() -> anyhow::Result<PathBuf> {
+    Ok(PythonSuite::install()?.python())
+}
+
 fn install_into(folder: &Path) -> anyhow::Result<()> {
     let python = make_python("server-suites", "python3", &folder.join("venv"))?;
     let pip = |words: &[&str]| {
@@ -305,7 +293,6 @@ const SDK: &str = "langgraph-sdk==0.4.14";
 const SOURCES: &str = "langgraph_sdk-0.4.14";
 const TESTS: &str = "tests/integration";
 const FIXED_ADDRESS_TESTS: &str = "tests/integration/test_remote_graph_v3.py";
-pub(crate) const FIXED_PORT: u16 = 2024;
 
 /// What the suite runs with. The SDK itself does not exclude websockets 17, whose client it was not made for.
 const PACKAGES: [&str; 9] = [

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use axum::serve::ListenerExt;
 use serde_json::json;
+use superstep::graph::Definition;
 use superstep::registry::{AssistantQuery, Registry};
 use superstep::store::Store;
 use superstep::{Checkpointer, Runtime, Timestamp};
@@ -13,6 +15,7 @@ use superstep_sqlite::Sqlite;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::cluster::Cluster;
 use crate::graphs::GraphSet;
 use crate::truncate::{self, ClearedStores};
 
@@ -20,29 +23,46 @@ use crate::truncate::{self, ClearedStores};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ServeArgs {
     pub(crate) address: String,
-    /// Path of a SQLite file, or the address of a PostgreSQL database.
+    /// Path of a SQLite file, or the address of a PostgreSQL database; after `restate:`, that of one whose threads run in a cluster.
     pub(crate) store: String,
     pub(crate) graphs: GraphSet,
 }
 
 /// Whether a store is a PostgreSQL database rather than a file.
 pub(crate) fn is_postgres(store: &str) -> bool {
-    store.starts_with("postgres://") || store.starts_with("postgresql://")
+    let database = store.strip_prefix(CLUSTER).unwrap_or(store);
+    database.starts_with("postgres://") || database.starts_with("postgresql://")
 }
+
+/// What the address of a database begins with whose threads run in a cluster.
+const CLUSTER: &str = "restate:";
 
 /// Serves until the process is asked to stop.
 pub(crate) async fn run(args: &ServeArgs) -> anyhow::Result<()> {
-    if is_postgres(&args.store) {
-        let mut options = Options::default();
-        options.schema = SCHEMA.to_owned();
-        let store = Postgres::connect_with(&args.store, options).await?;
-        let _owner = store.try_own_queue().await?.context(QUEUE_TAKEN)?;
-        serve(store, args).await
-    } else {
-        let store = Sqlite::open(&args.store)?;
-        let _owner = store.try_own_queue()?.context(QUEUE_TAKEN)?;
-        serve(store, args).await
+    let graphs = args.graphs.build()?;
+    if let Some(database) = args.store.strip_prefix(CLUSTER) {
+        let store = connect(database).await?;
+        let cluster = Cluster::start(&store, &graphs).await?;
+        return serve(cluster.runtime().await?, store, &graphs, args).await;
     }
+    if is_postgres(&args.store) {
+        let store = connect(&args.store).await?;
+        let _owner = store.try_own_queue().await?.context(QUEUE_TAKEN)?;
+        return serve(local_runtime(&store), store, &graphs, args).await;
+    }
+    let store = Sqlite::open(&args.store)?;
+    let _owner = store.try_own_queue()?.context(QUEUE_TAKEN)?;
+    serve(local_runtime(&store), store, &graphs, args).await
+}
+
+async fn connect(database: &str) -> anyhow::Result<Postgres> {
+    let mut options = Options::default();
+    options.schema = SCHEMA.to_owned();
+    Ok(Postgres::connect_with(database, options).await?)
+}
+
+fn local_runtime<T: Checkpointer + Store + Clone>(store: &T) -> Runtime {
+    Runtime::builder(store.clone()).store(store.clone()).build()
 }
 
 /// Not the default schema, which other programs on the same database use.
@@ -50,16 +70,20 @@ const SCHEMA: &str = "server_suites";
 
 const QUEUE_TAKEN: &str = "another process executes the runs of this database; stop it first";
 
-async fn serve<T>(store: T, args: &ServeArgs) -> anyhow::Result<()>
+async fn serve<T>(
+    runtime: Runtime,
+    store: T,
+    graphs: &[Arc<Definition>],
+    args: &ServeArgs,
+) -> anyhow::Result<()>
 where
-    T: Checkpointer + Store + Registry + Clone,
+    T: Store + Registry + Clone,
 {
-    let runtime = Runtime::builder(store.clone()).store(store.clone()).build();
     let registry: Arc<dyn Registry> = Arc::new(store.clone());
     let long_term: Arc<dyn Store> = Arc::new(store);
     let mut builder = Server::builder(runtime.clone(), registry.clone()).store(long_term.clone());
-    for graph in args.graphs.build()? {
-        builder = builder.graph(&graph);
+    for graph in graphs {
+        builder = builder.graph(graph);
     }
     let server = builder.start().await?;
     set_up_assistants(&*registry, args.graphs, runtime.now()).await?;
@@ -71,16 +95,21 @@ where
     let app = server.router().merge(truncate::routes(stores));
     let listener = TcpListener::bind(&args.address).await;
     let listener = listener.with_context(|| format!("cannot listen on `{}`", args.address))?;
+    let address = listener.local_addr()?;
+    // As the server itself does: it fails for a connection that is gone already.
+    let listener = listener.tap_io(|connection| {
+        let _ = connection.set_nodelay(true);
+    });
     // Before the line below: a program that has read it may ask this one to stop at once.
     let mut stop = StopSignals::listen()?;
-    eprintln!("listening on {}", listener.local_addr()?);
+    eprintln!("listening on {address}");
     let stopped = async {
         stop.wait().await;
         // Clients are served until the runs have stopped.
         server.drain().await;
     };
     tokio::select! {
-        served = async { axum::serve(listener, app).await } => Ok(served?),
+        served = async { axum::serve(listener, app.into_make_service()).await } => Ok(served?),
         () = stopped => Ok(()),
     }
 }
@@ -132,5 +161,8 @@ impl StopSignals {
 #[test]
 fn stores_are_told_apart_by_their_address() {
     assert!(is_postgres("postgres://superstep@127.0.0.1/superstep"));
+    assert!(is_postgres(
+        "restate:postgres://superstep@127.0.0.1/superstep"
+    ));
     assert!(!is_postgres("postgres.db"));
 }

@@ -2,6 +2,7 @@
 //!
 //! The suites use the same names for different graphs, so a server has one set of them at a time.
 
+mod apps;
 mod chat;
 mod javascript;
 mod lab;
@@ -24,6 +25,8 @@ pub(crate) enum GraphSet {
     JavaScript,
     /// The small graphs that were compared with the reference.
     Lab,
+    /// Those that the web apps are driven with, and those of the lab.
+    Apps,
 }
 
 impl GraphSet {
@@ -33,7 +36,10 @@ impl GraphSet {
             "python" => Ok(Self::Python),
             "javascript" => Ok(Self::JavaScript),
             "lab" => Ok(Self::Lab),
-            unknown => Err(format!("use python, javascript or lab, not `{unknown}`")),
+            "apps" => Ok(Self::Apps),
+            unknown => Err(format!(
+                "use python, javascript, lab or apps, not `{unknown}`"
+            )),
         }
     }
 
@@ -43,6 +49,7 @@ impl GraphSet {
             Self::Python => "python",
             Self::JavaScript => "javascript",
             Self::Lab => "lab",
+            Self::Apps => "apps",
         }
     }
 
@@ -52,6 +59,7 @@ impl GraphSet {
             Self::Python => python::graphs(),
             Self::JavaScript => javascript::graphs(),
             Self::Lab => lab::graphs(),
+            Self::Apps => Ok([lab::graphs()?, apps::graphs()?].concat()),
         }
     }
 
@@ -59,7 +67,7 @@ impl GraphSet {
     pub(crate) fn assistant_settings(self) -> Vec<(&'static str, AssistantChange)> {
         match self {
             Self::JavaScript => javascript::assistant_settings(),
-            Self::Python | Self::Lab => Vec::new(),
+            Self::Python | Self::Lab | Self::Apps => Vec::new(),
         }
     }
 }
@@ -98,11 +106,33 @@ fn every_graph_builds_under_the_name_that_clients_use() {
             "agent", "both", "chain", "delay", "fan", "hitl", "inbox", "nested"
         ]
     );
+    assert_eq!(
+        names(GraphSet::Apps),
+        [
+            "agent",
+            "both",
+            "chain",
+            "delay",
+            "fan",
+            "hitl",
+            "inbox",
+            "nested",
+            "nested_refunds",
+            "refunds",
+            "slow_chat",
+            "two_nodes"
+        ]
+    );
 }
 
 #[test]
 fn sets_are_found_by_name() {
-    for set in [GraphSet::Python, GraphSet::JavaScript, GraphSet::Lab] {
+    for set in [
+        GraphSet::Python,
+        GraphSet::JavaScript,
+        GraphSet::Lab,
+        GraphSet::Apps,
+    ] {
         assert_eq!(GraphSet::parse(set.as_str()), Ok(set));
     }
     assert!(GraphSet::parse("cobol").is_err());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use superstep::error::BuildError;
 use superstep::graph::Definition;
 use superstep::prelude::*;
@@ -31,6 +32,10 @@ pub(super) fn graph() -> Result<Arc<Definition>, BuildError> {
         .edge(START, "use_context")
         .edge("use_context", END)
         .inputs(["model"])
+        .context_schema(json!({
+            "type": "object",
+            "properties": { "model": { "type": "string", "enum": ["anthropic", "openai", "unknown"] } },
+        }))
         .build()?;
     Ok(graph.definition().clone())
 }

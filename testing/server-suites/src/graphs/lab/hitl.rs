@@ -1,7 +1,7 @@
 //! `hitl`: a model whose tool calls a person reviews, as LangChain's `HumanInTheLoopMiddleware` asks it.
 //!
 //! Names of nodes have no `.` here, so the node of the middleware has a `-`. What a reviewer edited is an ordinary channel,
-//! which the original hides from `values`.
+//! which the middleware hides from `values`.
 
 use std::sync::Arc;
 
@@ -99,10 +99,11 @@ async fn review(state: View<Reviewed>, cx: NodeCx) -> Result<ReviewedUpdate, Nod
             }
             ReviewDecision::Reject { message } => {
                 let refused = Message::tool_error(call, rejection(call, message));
-                update = update.messages(ChatMessage::new(refused, Labels::NONE));
+                let refused = ChatMessage::new(refused, Labels::NONE).with_id(result_id(call));
+                update = update.messages(refused);
             }
             ReviewDecision::Respond { message } => {
-                update = update.messages(tool_result(call, message));
+                update = update.messages(tool_result(call, message).with_id(result_id(call)));
             }
         }
     }
@@ -167,9 +168,13 @@ async fn tools(state: View<Reviewed>, cx: NodeCx) -> Result<ReviewedUpdate, Node
             Some(edited) => format!("{}\n{sent}", notice(edited)),
             None => sent,
         };
-        update = update.messages(tool_result(call, output));
+        update = update.messages(tool_result(call, output).with_id(result_id(call)));
     }
     Ok(update)
+}
+
+fn result_id(call: &ToolCall) -> String {
+    format!("result-{}", call.id)
 }
 
 fn send_mail(args: &Json) -> String {

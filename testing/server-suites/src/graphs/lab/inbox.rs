@@ -72,7 +72,7 @@ async fn ask_both(_: View<Inbox>, cx: NodeCx) -> Result<InboxUpdate, NodeError> 
     let answer: Json = cx.interrupt(Interrupt::new("ask", request)).await?;
     let answer = repr(&answer);
     Ok(InboxUpdate::default()
-        .messages(ai(format!("answered {answer}")))
+        .messages(ai(format!("answered {answer}")).with_id("answered"))
         .log(answer))
 }
 
