@@ -15,8 +15,7 @@ use anyhow::bail;
 use serde_json::json;
 
 /// The tests there are, for whoever asks for another.
-pub const NAMES: &str =
-    "sim, kill, race, zombie, chain, restarts, recover, cluster, leaders, upgrade or fanout";
+pub const NAMES: &str = "sim, kill, race, zombie, chain, restarts, recover, cluster, leaders, upgrade, fanout, server, streams, outages or slow";
 
 /// What was asked for, as typed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,6 +28,8 @@ pub struct CrashArgs {
     pub trials: Option<u64>,
     /// For how long, for tests that go by time.
     pub seconds: Option<u64>,
+    /// The same in minutes.
+    pub minutes: Option<u64>,
     /// How many runs, for tests that go by them.
     pub runs: Option<u64>,
     /// How many seconds lie between two restarts, from the least to the most.
@@ -63,7 +64,7 @@ pub fn run(args: &CrashArgs) -> anyhow::Result<()> {
     let report = match args.name.as_str() {
         "sim" => sim::run(args)?,
         "kill" | "race" | "zombie" | "chain" | "restarts" | "recover" | "cluster" | "leaders"
-        | "upgrade" | "fanout" => process::run(args)?,
+        | "upgrade" | "fanout" | "server" | "streams" | "outages" | "slow" => process::run(args)?,
         unknown => bail!("there is no crash test `{unknown}`: use {NAMES}"),
     };
     publish(&report, args.json);

@@ -1,5 +1,5 @@
 //! `crash kill|race|zombie|chain|restarts|recover`: real processes that are killed, raced, frozen, and left without a database;
-//! and those on a cluster, which are in `cluster.rs`.
+//! those on a cluster, which are in `cluster.rs`; and the server with its clients, in `server.rs`.
 //!
 //! The processes are the program of `testing/workers`, each in one of its modes; what they do in the world is counted by a
 //! ledger, a process too, that never drops a duplicate. Here trials are planned from a seed, done, and judged by
@@ -15,6 +15,7 @@ mod ledger;
 mod race;
 mod recover;
 mod restarts;
+mod server;
 mod tally;
 #[cfg(test)]
 mod teeth;
@@ -59,9 +60,13 @@ enum Test {
     Leaders,
     Upgrade,
     Fanout,
+    Server,
+    Streams,
+    Outages,
+    Slow,
 }
 
-/// Where the threads are kept. A further one needs its arm in `database.rs` and in the worker's `open_store`.
+/// Where the threads are kept. A further one needs its arm in `database.rs` and in the worker's `OpenStore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     Sqlite,
@@ -103,10 +108,14 @@ impl Plan {
             "leaders" => (Test::Leaders, 20),
             "upgrade" => (Test::Upgrade, 10),
             "fanout" => (Test::Fanout, 10),
+            "server" => (Test::Server, 300),
+            "streams" => (Test::Streams, 1_000),
+            "outages" => (Test::Outages, args.runs.unwrap_or(5_000)),
+            "slow" => (Test::Slow, 1),
             unknown => bail!("there is no crash test `{unknown}` with processes"),
         };
         let backend = match args.backend.as_deref() {
-            None if test == Test::Restarts => Backend::Postgres,
+            None if matches!(test, Test::Restarts | Test::Outages) => Backend::Postgres,
             None | Some("cluster") if test.is_of_a_cluster() => Backend::Cluster,
             Some(other) if test.is_of_a_cluster() => {
                 bail!("`crash {}` is of a cluster, not of `{other}`", args.name)
@@ -118,12 +127,17 @@ impl Plan {
                 "there is no backend `{unknown}`: use sqlite or postgres, or cluster for `race`"
             ),
         };
+        let minutes = args.minutes.map(|minutes| minutes * 60);
+        let seconds = match test {
+            Test::Slow => 600,
+            _ => 60,
+        };
         Ok(Self {
             test,
             backend,
             trials: args.trials.unwrap_or(trials),
             threads: args.runs.unwrap_or(1_000),
-            seconds: args.seconds.unwrap_or(60),
+            seconds: args.seconds.or(minutes).unwrap_or(seconds),
             every: args.every.clone().unwrap_or(5..40),
             seed: args.seed.unwrap_or(SEED),
             mutant: args.mutant.clone(),
@@ -143,6 +157,7 @@ impl Plan {
             Test::Restarts => restarts::run(self),
             Test::Recover => recover::run(self),
             Test::Programs | Test::Leaders | Test::Upgrade | Test::Fanout => cluster::run(self),
+            Test::Server | Test::Streams | Test::Outages | Test::Slow => server::run(self),
         }
     }
 }

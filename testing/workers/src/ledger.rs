@@ -101,9 +101,16 @@ fn now_ms() -> u128 {
 
 /// A connection to the ledger.
 pub(crate) struct Ledger {
-    stream: tokio::sync::Mutex<BufStream<tokio::net::TcpStream>>,
+    connection: tokio::sync::Mutex<Connection>,
     /// The process that reports.
     worker: String,
+}
+
+struct Connection {
+    stream: BufStream<tokio::net::TcpStream>,
+    /// Replies that are still to come. A run that is cancelled drops its tasks, also in the middle of a report; the next
+    /// report reads the reply to that one first, or it would take it for its own.
+    owed: u64,
 }
 
 impl Ledger {
@@ -116,7 +123,10 @@ impl Ledger {
             false => args.name.clone(),
         };
         Ok(Self {
-            stream: tokio::sync::Mutex::new(BufStream::new(stream)),
+            connection: tokio::sync::Mutex::new(Connection {
+                stream: BufStream::new(stream),
+                owed: 0,
+            }),
             worker,
         })
     }
@@ -137,15 +147,19 @@ impl Ledger {
             detail,
         } = report;
         let line = format!("put {thread} {} {phase} {detail} {key}\n", self.worker);
-        let mut stream = self.stream.lock().await;
-        stream.write_all(line.as_bytes()).await?;
-        stream.flush().await?;
-        let mut number = String::new();
-        stream.read_line(&mut number).await?;
-        match number.trim().parse::<u64>() {
-            Ok(_) => Ok(()),
-            Err(_) => Err(io::Error::other(format!("it answered `{}`", number.trim()))),
+        let mut connection = self.connection.lock().await;
+        connection.owed += 1;
+        connection.stream.write_all(line.as_bytes()).await?;
+        connection.stream.flush().await?;
+        while connection.owed > 0 {
+            let mut number = String::new();
+            connection.stream.read_line(&mut number).await?;
+            if number.trim().parse::<u64>().is_err() {
+                return Err(io::Error::other(format!("it answered `{}`", number.trim())));
+            }
+            connection.owed -= 1;
         }
+        Ok(())
     }
 
     /// Returns all lines, in the order in which they came.
@@ -159,7 +173,8 @@ impl Ledger {
     }
 
     async fn ask(&self, question: &str) -> Result<Vec<Line>, AnyError> {
-        let mut stream = self.stream.lock().await;
+        let mut connection = self.connection.lock().await;
+        let stream = &mut connection.stream;
         stream.write_all(question.as_bytes()).await?;
         stream.flush().await?;
         let mut lines = Vec::new();

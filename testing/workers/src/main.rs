@@ -9,6 +9,7 @@
 //! - `runs --thread T --runs N --pace-us N [--seed N]`: many runs at an even pace; prints how each ended.
 //! - `hold --thread T --runs N [--seed N]`: many threads that stay in their first node until the line `go`.
 //! - `recover [--seed N]`: recovers what nobody runs, until it is killed.
+//! - `http --listen ADDRESS --runs N`: the server, with graphs of the trials; executes N runs at once. Prints `ready`.
 //!
 //! Modes on a cluster, with `--store postgres:SCHEMA:URL --ledger ADDRESS` where they need them:
 //!
@@ -33,6 +34,7 @@
 mod cluster;
 mod ledger;
 mod local;
+mod server;
 
 use std::error::Error;
 use std::io::Read;
@@ -57,8 +59,12 @@ fn main() -> Result<(), AnyError> {
             .enable_all()
             .build()?
             .block_on(cluster::perform(&args)),
+        "http" => Builder::new_multi_thread()
+            .enable_all()
+            .build()?
+            .block_on(server::serve(&args)),
         unknown => Err(format!(
-            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, hold, recover, prepare, worker, clients, judge or register"
+            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, hold, recover, http, prepare, worker, clients, judge or register"
         )
         .into()),
     }

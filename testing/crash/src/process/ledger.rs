@@ -22,6 +22,8 @@ pub(super) struct Ledger {
 /// A line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
+    /// In milliseconds since 1970.
+    pub(super) at: u64,
     pub(super) thread: String,
     pub(super) pid: u32,
     pub(super) phase: String,
@@ -80,10 +82,11 @@ impl Ledger {
 impl Line {
     fn parse(line: &str) -> anyhow::Result<Self> {
         let words: Vec<&str> = line.splitn(7, ' ').collect();
-        let [_, _, thread, pid, phase, detail, key] = words.as_slice() else {
+        let [_, at, thread, pid, phase, detail, key] = words.as_slice() else {
             bail!("`{line}` is not a line of the ledger");
         };
         Ok(Self {
+            at: at.parse()?,
             thread: (*thread).to_owned(),
             pid: pid.parse()?,
             phase: (*phase).to_owned(),
@@ -117,6 +120,7 @@ pub(super) fn acknowledged_again(lines: &[Line]) -> Vec<String> {
 #[test]
 fn only_what_was_acknowledged_before_counts_as_again() {
     let line = |phase: &str, key: &str| Line {
+        at: 0,
         thread: "t".to_owned(),
         pid: 1,
         phase: phase.to_owned(),

@@ -101,4 +101,38 @@ fn a_lost_record_is_noticed_by_fanout() {
     assert!(violations(Backend::Cluster, Test::Fanout, 1, lost) > 0);
 }
 
+#[test]
+fn a_lost_answer_is_noticed_by_server() {
+    for backend in BOTH {
+        assert!(violations(backend, Test::Server, 1, Some("answer-lost")) > 0);
+    }
+}
+
+#[test]
+fn a_lost_record_is_noticed_by_server() {
+    // A kill has to come between a record and its commit, as above.
+    let noticed = |_| violations(Backend::Sqlite, Test::Server, 2, Some("record-lost")) > 0;
+    assert!((0..6).any(noticed));
+}
+
+#[test]
+fn an_event_that_is_skipped_is_noticed_by_streams() {
+    let skipped = Some("event-skipped");
+    assert!(violations(Backend::Sqlite, Test::Streams, 6, skipped) > 0);
+}
+
+#[test]
+fn a_lost_answer_is_noticed_by_outages() {
+    let lost = Some("answer-lost");
+    assert!(violations(Backend::Postgres, Test::Outages, 20, lost) > 0);
+}
+
+#[test]
+fn recoveries_that_ignore_leases_are_noticed_by_slow() {
+    for backend in BOTH {
+        assert_eq!(violations(backend, Test::Slow, 1, None), 0);
+        assert!(violations(backend, Test::Slow, 1, Some("no-lease")) > 0);
+    }
+}
+
 const BOTH: [Backend; 2] = [Backend::Sqlite, Backend::Postgres];

@@ -9,7 +9,7 @@ mod recover;
 mod run;
 mod runs;
 mod serve;
-mod watched;
+pub(crate) mod watched;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,32 +52,48 @@ async fn open(args: &Args) -> Result<(Runtime, Arc<Ledger>), AnyError> {
     Ok((runtime.build(), ledger))
 }
 
-/// Opens a store by its address; a further backend is a further arm.
 async fn open_store(address: &str, mutant: Mutant) -> Result<Box<dyn Checkpointer>, AnyError> {
-    match address.split_once(':') {
-        Some(("sqlite", path)) => open_sqlite(&PathBuf::from(path)),
-        Some(("postgres", rest)) => {
-            let (schema, url) = rest.split_once(':').ok_or("use postgres:SCHEMA:URL")?;
-            let mut options = superstep_postgres::Options::default();
-            options.schema = schema.to_owned();
-            // Up to nine of these processes share a server.
-            options.connections = 4;
-            options.patience = options.patience.min(mutant.patience());
-            Ok(Box::new(Postgres::connect_with(url, options).await?))
-        }
-        _ => Err(
-            format!("`{address}` is not a store: use sqlite:PATH or postgres:SCHEMA:URL").into(),
-        ),
+    match OpenStore::open(address, mutant).await? {
+        OpenStore::Sqlite(store) => Ok(Box::new(store)),
+        OpenStore::Postgres(store) => Ok(Box::new(store)),
     }
 }
 
-fn open_sqlite(path: &Path) -> Result<Box<dyn Checkpointer>, AnyError> {
-    // A process that was frozen in the middle of a write holds the file; whoever comes next waits for it.
+/// A database by its address; a further backend is a further variant.
+pub(crate) enum OpenStore {
+    Sqlite(Sqlite),
+    Postgres(Postgres),
+}
+
+impl OpenStore {
+    pub(crate) async fn open(address: &str, mutant: Mutant) -> Result<Self, AnyError> {
+        match address.split_once(':') {
+            Some(("sqlite", path)) => Ok(Self::Sqlite(open_sqlite(&PathBuf::from(path))?)),
+            Some(("postgres", rest)) => {
+                let (schema, url) = rest.split_once(':').ok_or("use postgres:SCHEMA:URL")?;
+                let mut options = superstep_postgres::Options::default();
+                options.schema = schema.to_owned();
+                // Up to nine of these processes share a server.
+                options.connections = 4;
+                options.patience = options.patience.min(mutant.patience());
+                let store = Postgres::connect_with(url, options).await?;
+                Ok(Self::Postgres(store))
+            }
+            _ => Err(
+                format!("`{address}` is not a store: use sqlite:PATH or postgres:SCHEMA:URL")
+                    .into(),
+            ),
+        }
+    }
+}
+
+fn open_sqlite(path: &Path) -> Result<Sqlite, AnyError> {
+    // A process that was frozen in the middle of a write holds the file; the next one waits for it.
     let begun = Instant::now();
     loop {
         match Sqlite::open(path) {
             Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
-            opened => return Ok(Box::new(opened?)),
+            opened => return Ok(opened?),
         }
     }
 }

@@ -8,6 +8,7 @@ use superstep::{Outcome, Runtime};
 
 use super::hold::{Gate, held};
 use crate::ledger::Ledger;
+use crate::server::graphs;
 use crate::{AnyError, Args};
 
 pub(super) async fn recover(
@@ -16,6 +17,9 @@ pub(super) async fn recover(
     args: &Args,
 ) -> Result<(), AnyError> {
     runtime.register(&held(ledger, args.seed, Gate::new(true))?);
+    for graph in graphs::definitions(ledger)? {
+        runtime.register_definition(&graph);
+    }
     loop {
         for (thread, outcome) in runtime.recover().await? {
             match outcome {

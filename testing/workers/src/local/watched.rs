@@ -25,6 +25,8 @@ pub(crate) enum Mutant {
     RecordLost,
     /// An answer to a question that has one is taken.
     AnswerTwice,
+    /// An answer is acknowledged and not kept.
+    AnswerLost,
     /// A store that does not answer is not asked again.
     Impatient,
     /// Threads that others run are recovered as well.
@@ -60,10 +62,11 @@ impl FromStr for Mutant {
             "fence-skipped" => Ok(Self::FenceSkipped),
             "record-lost" => Ok(Self::RecordLost),
             "answer-twice" => Ok(Self::AnswerTwice),
+            "answer-lost" => Ok(Self::AnswerLost),
             "impatient" => Ok(Self::Impatient),
             "no-lease" => Ok(Self::NoLease),
             unknown => Err(format!(
-                "there is no mutant `{unknown}`: use fence-skipped, record-lost, answer-twice, impatient or no-lease"
+                "there is no mutant `{unknown}`: use fence-skipped, record-lost, answer-twice, answer-lost, impatient or no-lease"
             )),
         }
     }
@@ -201,6 +204,9 @@ impl Watched {
     }
 
     async fn answer_watched(&self, thread: &ThreadId, answers: &[Answer]) -> CheckpointResult<()> {
+        if self.mutant == Mutant::AnswerLost {
+            return Ok(());
+        }
         match self.inner.answer(thread, answers).await {
             Err(CheckpointError::NotOpen { .. }) if self.mutant == Mutant::AnswerTwice => Ok(()),
             Err(error) => Err(self.failed(thread, "answer", error).await),

@@ -196,6 +196,7 @@ mod tests {
 
     fn line(phase: &str, key: &str, pid: u32, detail: u64) -> Line {
         Line {
+            at: 0,
             thread: "t".to_owned(),
             pid,
             phase: phase.to_owned(),

@@ -1,0 +1,222 @@
+//! A server that is killed at random instants and started again, while clients use it in every way: what it accepted ends, once,
+//! and what it acknowledged is never done again.
+//!
+//! Each trial has a few seconds, a store of its own (on PostgreSQL, threads of its own) and up to three kills: a run that is
+//! recovered more often without progress is given up on purpose.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use free_ports::free_port;
+use serde_json::{Value as Json, json};
+
+use super::api::{Api, ApiFigures, Weather};
+use super::host::Host;
+use super::judge::{EffectJudge, ThreadSight, judge_thread};
+use super::load::{Load, PATIENCE};
+use crate::process::lab::Lab;
+use crate::process::tally::Tally;
+use crate::process::{Found, Plan};
+use harness::prng::Prng;
+
+pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
+    let mut kills = Kills {
+        lab: Lab::new(plan)?,
+        plan,
+        port: free_port(),
+        tally: Tally::new("server", plan.trials, KINDS),
+        figures: Figures::default(),
+    };
+    for trial in 0..plan.trials {
+        kills
+            .trial(trial, &mut Prng::of_trial(plan.seed, trial))
+            .with_context(|| format!("trial {trial}"))?;
+        kills.tally.progress(trial + 1);
+    }
+    Ok(Found {
+        violations: kills.tally.violations(),
+        detail: kills.tally.detail(kills.figures.to_json()),
+    })
+}
+
+struct Kills<'a> {
+    lab: Lab,
+    plan: &'a Plan,
+    port: u16,
+    tally: Tally,
+    figures: Figures,
+}
+
+#[derive(Debug, Default)]
+struct Figures {
+    kills: u64,
+    /// Kills of servers that had not begun to listen.
+    kills_while_starting: u64,
+    threads: u64,
+    requests: u64,
+    accepted: u64,
+    stateless: u64,
+    effects: u64,
+    redone: u64,
+    calls: ApiFigures,
+}
+
+impl Figures {
+    fn to_json(&self) -> Json {
+        json!({
+            "clients": CLIENTS,
+            "kills": self.kills,
+            "kills_while_starting": self.kills_while_starting,
+            "threads": self.threads,
+            "runs_requested": self.requests,
+            "runs_accepted": self.accepted,
+            "stateless_runs_seen_to_end": self.stateless,
+            "http_requests": self.calls.requests,
+            "connections_cut": self.calls.cut,
+            "effects_started": self.effects,
+            "effects_redone": self.redone,
+        })
+    }
+}
+
+impl Kills<'_> {
+    fn trial(&mut self, trial: u64, prng: &mut Prng) -> anyhow::Result<()> {
+        let place = self.lab.fresh_place("server")?;
+        let mutant = self.plan.mutant.as_deref();
+        let mut host = Host::start(&self.lab, &place.store, self.port, mutant)?;
+        host.wait_until_ready()?;
+
+        let is_over = &AtomicBool::new(false);
+        let (killed, loads) = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|client| {
+                    let (seed, port) = (self.plan.seed, self.port);
+                    scope.spawn(move || {
+                        let name = format!("s{trial}c{client}");
+                        let mut load = Load::new(&name, seed, port, Weather::Kills);
+                        while !is_over.load(Ordering::Relaxed) {
+                            load.act();
+                        }
+                        load
+                    })
+                })
+                .collect();
+            let killed = self.kill_and_start_again(trial, &mut host, prng);
+            is_over.store(true, Ordering::Relaxed);
+            let loads: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
+            (killed, loads)
+        });
+        killed?;
+        let loads: Result<Vec<Load>, _> = loads.into_iter().collect();
+        let loads = loads.map_err(|_| anyhow!("a client panicked"))?;
+        self.judge(trial, loads, host)
+    }
+
+    /// Kills the server now and then, for as long as the clients are at work.
+    fn kill_and_start_again(
+        &mut self,
+        trial: u64,
+        host: &mut Host,
+        prng: &mut Prng,
+    ) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let kills = 1 + prng.below(KILLS_MAX);
+        let mut is_ready = true;
+        for _ in 0..kills {
+            std::thread::sleep(Duration::from_millis(prng.below(LOAD_MS / kills)));
+            self.figures.kills_while_starting += u64::from(!is_ready && !host.is_ready());
+            if let Some(status) = host.kill()? {
+                let what = format!("the server ended by itself, {status}");
+                self.tally.violation("server_ended", trial, what);
+            }
+            self.figures.kills += 1;
+            host.start_again(&mut self.lab)?;
+            is_ready = false;
+        }
+        host.wait_until_ready()?;
+        std::thread::sleep(Duration::from_millis(LOAD_MS).saturating_sub(begun.elapsed()));
+        Ok(())
+    }
+
+    /// Looks at every thread, then kills the server and reads what its runs did.
+    fn judge(&mut self, trial: u64, loads: Vec<Load>, mut host: Host) -> anyhow::Result<()> {
+        let mut api = Api::new(self.port, Weather::Kills, PATIENCE);
+        let mut effects = EffectJudge::default();
+        let mut faults = Vec::new();
+        let deadline = Instant::now() + REST_MAX;
+        for load in loads {
+            self.figures.calls.add(load.api.figures);
+            faults.extend(load.api.faults);
+            for mark in &load.stateless {
+                self.figures.stateless += 1;
+                effects.add_finished(mark);
+            }
+            for log in &load.threads {
+                let sight = look_at_rest(&mut api, &log.id, deadline);
+                faults.extend(judge_thread(log, sight.as_ref()));
+                if let Some(sight) = &sight {
+                    effects.add(log, sight);
+                }
+                self.figures.threads += 1;
+                self.figures.requests += log.requests.len() as u64;
+                let accepted = log.requests.iter().filter(|request| request.is_accepted());
+                self.figures.accepted += accepted.count() as u64;
+            }
+        }
+        faults.extend(api.faults);
+        host.kill()?;
+        self.lab.ledger.settle()?;
+        let findings = effects.judge(&self.lab.ledger.news()?);
+        self.figures.effects += findings.started;
+        self.figures.redone += findings.redone;
+        for (kind, what) in faults.into_iter().chain(findings.faults) {
+            self.tally.violation(kind, trial, what);
+        }
+        Ok(())
+    }
+}
+
+/// Looks at a thread when nothing runs on it any more, or when that should long have been so.
+pub(super) fn look_at_rest(api: &mut Api, thread: &str, deadline: Instant) -> Option<ThreadSight> {
+    loop {
+        let sight = ThreadSight::look(api, thread);
+        let is_at_rest = sight.as_ref().is_none_or(ThreadSight::is_at_rest);
+        if is_at_rest || Instant::now() > deadline {
+            return sight;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+const CLIENTS: u64 = 10;
+/// How long the clients begin new things.
+const LOAD_MS: u64 = 2_500;
+/// A run that is recovered more than three times without progress ends as failed.
+const KILLS_MAX: u64 = 3;
+/// After which a run that is active counts as one that never ends.
+pub(super) const REST_MAX: Duration = Duration::from_secs(20);
+/// What must never happen, in trials with clients.
+pub(super) const KINDS: &[&str] = &[
+    "acknowledged_step_again",
+    "acknowledged_superstep_again",
+    "effect_doubled",
+    "effect_missing",
+    "failed",
+    "malformed_reply",
+    "no_answer",
+    "node_again",
+    "ran_after_cancel",
+    "refused_but_ran",
+    "run_doubled",
+    "run_lost",
+    "server_ended",
+    "server_error",
+    "thread_lost",
+    "unexpected_refusal",
+    "unfinished",
+    "wrong_answers",
+    "wrong_reply",
+    "wrong_state",
+    "wrong_status",
+];
