@@ -51,6 +51,20 @@ impl Findings {
             return;
         };
         let row = self.row(which, ours, best);
+        self.push(row, goal);
+    }
+
+    /// Sets a limit on a figure of ours, whatever the others need.
+    pub(super) fn limit(&mut self, which: Which<'_>, at_most: f64) {
+        if let Some(ours) = self.of(which, OURS) {
+            let work = format!("{}, {}", which.title, which.store);
+            let row = Row::new(work, which.figure, ours.median());
+            self.push(row, Goal::AtMost(at_most));
+        }
+    }
+
+    /// Adds a row, with a goal unless this is a quick look.
+    pub(super) fn push(&mut self, row: Row, goal: Goal) {
         self.rows.push(match self.is_quick {
             true => row,
             false => row.with_goal(goal),

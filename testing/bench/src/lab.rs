@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tempfile::TempDir;
 
 use super::contest::Contest;
@@ -75,9 +75,7 @@ impl Lab {
 
     /// Starts a side in a folder and a database of its own.
     pub(super) fn start(&self, side: Side, contest: &Contest<'_>) -> anyhow::Result<Running> {
-        self.started.set(self.started.get() + 1);
-        let folder = self.folder.path().join(self.started.get().to_string());
-        std::fs::create_dir(&folder)?;
+        let folder = self.fresh_folder()?;
         let mut command = self.program(side.program)?;
         command
             .arg(contest.work)
@@ -115,6 +113,30 @@ impl Lab {
         Running::start(command).with_context(|| format!("{program:?} cannot be started"))
     }
 
+    /// Starts our server at this address: over the file in a folder, or over a database.
+    pub(super) fn server(
+        &self,
+        folder: &Path,
+        url: Option<&str>,
+        address: &str,
+    ) -> anyhow::Result<Running> {
+        let mut command = self.program(Program::Ours)?;
+        let store = url.map_or("sqlite", |_| "postgres");
+        command.args(["server", store]);
+        command.arg(format!("listen={address}"));
+        command.env("BENCH_FOLDER", folder);
+        command.envs(url.map(|url| ("BENCH_POSTGRES", url)));
+        Running::start(command).context("our server cannot be started")
+    }
+
+    /// An empty folder of its own.
+    pub(super) fn fresh_folder(&self) -> anyhow::Result<PathBuf> {
+        self.started.set(self.started.get() + 1);
+        let folder = self.folder.path().join(self.started.get().to_string());
+        std::fs::create_dir(&folder)?;
+        Ok(folder)
+    }
+
     /// A database of its own.
     pub(super) fn database(&self) -> anyhow::Result<Database> {
         self.started.set(self.started.get() + 1);
@@ -144,6 +166,7 @@ impl Lab {
             Program::JavaScript => peers()?.javascript(),
             Program::AdkGraph => peers()?.rust("adk-graph"),
             Program::GraphFlow => peers()?.rust("graph-flow"),
+            Program::AgentServer | Program::Aegra => bail!("a server does no rounds"),
         })
     }
 

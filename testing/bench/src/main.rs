@@ -4,8 +4,8 @@
 //! run. What people read goes to stderr, and the last line of stdout is one JSON object; the exit status says whether
 //! the goals were met. `cargo xtask bench` builds
 //! this program in release and starts it. `bench all` keeps what it found in
-//! `results/bench.json`, `bench restate` in `results/bench-restate.json`, and `bench page` writes `docs/benchmarks.md` from
-//! those alone.
+//! `results/bench.json`, `bench restate` in `results/bench-restate.json`, `bench server` in `results/bench-server.json`, and
+//! `bench page` writes `docs/benchmarks.md` from those alone.
 
 mod archie;
 mod chain;
@@ -23,10 +23,12 @@ mod page;
 mod parked;
 mod peers;
 mod plot;
+mod process;
 mod recorder;
 mod report;
 mod restate;
 mod resume;
+mod server;
 mod side;
 mod threads;
 mod timing;
@@ -47,6 +49,8 @@ struct BenchArgs {
     quick: bool,
     /// Whether the peers take part, and are installed if they are missing.
     against_peers: bool,
+    /// A Python that is new enough for Aegra, which takes part in `server` if there is one.
+    aegra: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -80,6 +84,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<BenchArgs, lexopt::Error> {
             Value(name) if args.name.is_empty() => args.name = name.string()?,
             Long("quick") => args.quick = true,
             Long("peers") => args.against_peers = true,
+            Long("aegra") => args.aegra = Some(parser.value()?.string()?),
             Long("json") => args.json = true,
             other => return Err(other.unexpected()),
         }

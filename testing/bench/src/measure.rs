@@ -7,16 +7,19 @@ use super::findings::Findings;
 use super::fixture::Fixture;
 use super::lab::Lab;
 use super::{
-    BenchArgs, archie, chain, fanout, machine, open, page, parked, report, restate, resume,
+    BenchArgs, archie, chain, fanout, machine, open, page, parked, report, restate, resume, server,
     threads, turns, weight,
 };
 use harness::workspace::root;
 use harness::workspace::{commit, is_dirty};
 
 pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
+    // The peers of a server are servers, and installed by its bench.
+    let has_contests = args.name != "server";
     let bench = Bench {
+        args,
         fixture: Fixture::new(args.quick)?,
-        lab: Lab::new(args.quick, args.against_peers)?,
+        lab: Lab::new(args.quick, args.against_peers && has_contests)?,
     };
     let found = match args.name.as_str() {
         "all" => bench.all()?,
@@ -28,6 +31,10 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match args.name.as_str() {
         "all" => bench.keep(&found, page::RESULTS)?,
         "restate" if !args.quick => bench.keep(&found, page::RESULTS_OF_RESTATE)?,
+        // Without the others there is less to keep than there was.
+        "server" if !args.quick && args.against_peers => {
+            bench.keep(&found, page::RESULTS_OF_SERVER)?;
+        }
         _ => {}
     }
     match found.iter().map(Findings::missed).sum() {
@@ -36,14 +43,15 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     }
 }
 
-struct Bench {
+struct Bench<'a> {
+    args: &'a BenchArgs,
     /// For what is measured in this process.
     fixture: Fixture,
     /// For what is measured in processes beside others.
     lab: Lab,
 }
 
-impl Bench {
+impl Bench<'_> {
     fn all(&self) -> anyhow::Result<Vec<Findings>> {
         let names = ["chain", "threads", "fanout", "resume", "loop", "parked"];
         names.into_iter().map(|name| self.one(name)).collect()
@@ -58,6 +66,7 @@ impl Bench {
             "resume" => resume::run(lab),
             "restate" => restate::run(lab),
             "archie" => archie::run(lab),
+            "server" => server::run(lab, self.args),
             "loop" => {
                 let mut found = Findings::new("loop", lab.quick);
                 found.rows = [turns::run(fixture)?, open::run(fixture)?].concat();

@@ -3,6 +3,7 @@
 //! A `Runtime` over the checkpointer as it comes, with its event log, driven by tokio as `#[tokio::main]` sets it up.
 
 pub(super) mod chain;
+pub(super) mod served;
 pub(super) mod worker;
 
 mod approval;
@@ -20,8 +21,10 @@ pub(super) use kept::{Keeper, Kept};
 pub(crate) fn serve(words: Vec<String>) -> anyhow::Result<()> {
     let task = Task::parse(words.into_iter()).map_err(anyhow::Error::from_boxed)?;
     let tokio = tokio::runtime::Runtime::new()?;
-    if task.work == "worker" {
-        return worker::serve(&task, &tokio);
+    match task.work.as_str() {
+        "worker" => return worker::serve(&task, &tokio),
+        "server" => return served::serve(&task, &tokio),
+        _ => {}
     }
     let mut side = Side {
         keeper: Keeper::of(&task.store)?,
@@ -49,6 +52,7 @@ impl Side {
         let kept = self.kept.as_ref().expect("it was just made");
         match self.task.work.as_str() {
             "chain" => chain::round(&self.task, &kept.runtime).await,
+            "calls" => served::round(&self.task, &kept.runtime).await,
             "loop" => turns::round(&self.task, kept).await,
             "fanout" => fanout::round(&self.task, &kept.runtime).await,
             "resume" => approval::answers(&self.task, &kept.runtime).await,

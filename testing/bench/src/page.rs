@@ -14,6 +14,7 @@ use harness::workspace::root;
 
 pub(super) const RESULTS: &str = "results/bench.json";
 pub(super) const RESULTS_OF_RESTATE: &str = "results/bench-restate.json";
+pub(super) const RESULTS_OF_SERVER: &str = "results/bench-server.json";
 const PAGE: &str = "docs/benchmarks.md";
 const PLOTS: &str = "docs/benchmarks";
 
@@ -34,9 +35,11 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
         format!("{RESULTS} is written by `cargo xtask bench all --against peers`")
     })?;
     let mut results: Json = serde_json::from_str(&text)?;
-    // Measured apart, for it takes a server more.
-    if let Ok(text) = fs::read_to_string(root().join(RESULTS_OF_RESTATE)) {
-        add(&mut results, &serde_json::from_str(&text)?);
+    // Measured apart, for they take more than a database.
+    for apart in [RESULTS_OF_RESTATE, RESULTS_OF_SERVER] {
+        if let Ok(text) = fs::read_to_string(root().join(apart)) {
+            add(&mut results, &serde_json::from_str(&text)?);
+        }
     }
     Ok(made_of(&results))
 }

@@ -66,20 +66,7 @@ impl Peers {
 
     fn install_python(&self) -> anyhow::Result<()> {
         let wanted = sources("langgraph-python").join("requirements.txt");
-        let environment = self.environment();
-        once(&environment, &wanted, || {
-            output_of(
-                Command::new("python3")
-                    .args(["-m", "venv"])
-                    .arg(&environment),
-            )
-            .context(
-                "install Python 3.10 or newer with its module `venv` (Debian: python3-venv)",
-            )?;
-            let pip = ["-m", "pip", "install", "--quiet", "--requirement"];
-            let mut install = Command::new(environment.join("bin/python"));
-            output_of(install.args(pip).arg(&wanted))
-        })
+        install_environment("python3", &self.environment(), &wanted)
     }
 
     /// Modules are found from where a program lies, so the program is laid beside them.
@@ -115,6 +102,23 @@ impl Peers {
     }
 }
 
+/// Makes a virtual environment of a Python, with the packages that a file lists.
+pub(super) fn install_environment(
+    python: &str,
+    environment: &Path,
+    wanted: &Path,
+) -> anyhow::Result<()> {
+    once(environment, wanted, || {
+        let mut make = Command::new(python);
+        output_of(make.args(["-m", "venv"]).arg(environment)).context(
+            "install Python 3.10 or newer with its module `venv` (Debian: python3-venv)",
+        )?;
+        let pip = ["-m", "pip", "install", "--quiet", "--requirement"];
+        let mut install = Command::new(environment.join("bin/python"));
+        output_of(install.args(pip).arg(wanted))
+    })
+}
+
 /// Installs into a folder unless that was done with the very same lock file.
 fn once(
     folder: &Path,
@@ -133,6 +137,7 @@ fn once(
     Ok(std::fs::write(stamp, wanted)?)
 }
 
-fn sources(name: &str) -> PathBuf {
+/// The folder under `bench/` with what a peer needs.
+pub(super) fn sources(name: &str) -> PathBuf {
     root().join("bench").join(name)
 }

@@ -28,6 +28,10 @@ pub(super) enum Program {
     JavaScript,
     AdkGraph,
     GraphFlow,
+    /// LangGraph's server, which is called over HTTP and does no rounds.
+    AgentServer,
+    /// Aegra, called over HTTP as well.
+    Aegra,
 }
 
 const fn side(label: &'static str, program: Program, settings: &'static [&'static str]) -> Side {
@@ -94,6 +98,15 @@ pub(super) const JAVASCRIPT_SYNC: Side = side(
 );
 pub(super) const ADK_GRAPH: Side = side("adk-graph", Program::AdkGraph, &[]);
 pub(super) const GRAPH_FLOW: Side = side("graph-flow", Program::GraphFlow, &[]);
+
+/// The driver below our server, called in the process that runs it.
+pub(super) const BARE_DRIVER: Side = side("bare driver, in process", Program::Ours, &[]);
+pub(super) const AGENT_SERVER: Side = side(
+    "LangGraph Agent Server (in memory)",
+    Program::AgentServer,
+    &[],
+);
+pub(super) const AEGRA: Side = side("Aegra", Program::Aegra, &[]);
 
 impl Side {
     /// Whether it writes the rows that ours writes, and so needs our tables.

@@ -4,7 +4,7 @@ pub(super) const OPENING: &str = "\
 # Benchmarks
 
 How fast Superstep is and how little it stores, beside bare floors and beside other runtimes for graphs of agents.
-Every figure comes from `results/bench.json` and `results/bench-restate.json`; a test holds this page to them.
+Every figure comes from the files `results/bench*.json`; a test holds this page to them.
 
 <!-- Written by `cargo xtask bench page`. Change the program, not the page. -->
 ";
@@ -63,12 +63,14 @@ pub(super) const REPEAT: &str = "
 cargo xtask services up                         # PostgreSQL
 cargo xtask bench all --against peers --json    # installs the peers on first use; half an hour
 cargo xtask bench restate --json                # a Restate of its own, beside bare handlers; five minutes
+cargo xtask bench server --against peers --aegra python3.12 --json    # servers over HTTP; a quarter of an hour
 cargo xtask bench page                          # this page
 cargo xtask bench chain --against peers         # one bench, told and not kept
 ```
 
 The peers are installed into the user's cache from the lock files under `bench/`: Python 3.10 or newer with `venv`,
-Node.js 20 or newer with `npm`, and a Rust toolchain are needed. Run it on a machine that has nothing else to do.
+Node.js 20 or newer with `npm`, and a Rust toolchain are needed. LangGraph's server needs Python 3.11. Aegra needs Python 3.12
+and takes part if `--aegra` names one. Run it on a machine that has nothing else to do.
 ";
 
 const ON_RESTATE: &str = "\
@@ -86,6 +88,26 @@ workers and the load share the cores. It was measured apart from the rest, at th
   is how most people would write it. It keeps less: no fence between two workers, no listing, nothing to search by.
 - **Bare, calls between two runs**: a hundred calls of a service handler that writes one row, between two durable runs.
 - Parked threads wait at a question. The memory of the worker is compared with what it was after as many runs that ended.";
+
+const OVER_HTTP: &str = "\
+Servers over HTTP, called in turns by one load. A client creates a thread, runs a graph of five nodes on it, waits for the state,
+and begins again; every node appends a line and emits an event. Clients keep their connections. All servers and the load share
+the cores. It was measured apart from the rest, at the commit in its own file.
+
+- **Ours**: the server as it comes, with the local engine. It stores a run before it executes it, and every step before the next
+  one begins: in a SQLite file with `synchronous=FULL`, or in PostgreSQL with `synchronous_commit=on`.
+- **Bare driver, in process**: the same graph over the same kind of store by as many callers, without HTTP, without the row of a
+  run, and without the row of a thread on which nothing has run.
+- **LangGraph Agent Server (in memory)**: `langgraph dev` with its default settings, and without its logs. It runs threads in
+  memory; the server of LangGraph that stores them in a database needs a licence.
+- **Aegra**: on the same PostgreSQL server as ours, with its default settings: one process, which executes the runs itself.
+- **First event of a stream**: from the request to the first event with a state.
+- **Open streams**: on threads on which a step ran before the server started. Their memory is what the process of the server grows
+  by when they are opened, the feeds of the threads included. A step writes when it ran, before it is stored, and a stream is as
+  late as the event arrives after that.
+- **Searches** are sent by one client, one after the other, to a server over that many threads.
+- **archie serve** is built as `cargo install` builds it, and started with an empty folder. The time is from the start of its
+  process to its first reply.";
 
 /// The title of a bench, and what it does.
 pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
@@ -115,6 +137,7 @@ pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
             "Threads that wait for an answer after one message: what each weighs on disk.",
         ),
         "restate" => ("On Restate", ON_RESTATE),
+        "server" => ("Over HTTP", OVER_HTTP),
         _ => ("Others", ""),
     }
 }

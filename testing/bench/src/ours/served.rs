@@ -1,0 +1,107 @@
+//! Our server as a process of its own, and the driver below it when it is called without HTTP.
+
+pub(crate) mod graphs;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use bench_rounds::{Round, Stopwatch, Task, serve_used};
+use superstep::prelude::*;
+use superstep::registry::Registry;
+use superstep::store::Store;
+use superstep::{Checkpointer, Runtime};
+use superstep_postgres::Postgres;
+use superstep_server::Server;
+use superstep_sqlite::Sqlite;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use super::{number, thread_name};
+use graphs::{Chain, ChainUpdate};
+
+/// Name of the SQLite file, in the folder of the side.
+pub(crate) const FILE: &str = "server.db";
+
+/// Serves until nobody asks for more: `server STORE listen=ADDRESS`. What it is asked for is what it has used.
+pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Result<()> {
+    let address = task.text("listen").map_err(anyhow::Error::from_boxed)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let served = match task.store.as_str() {
+        "sqlite" => {
+            let folder = PathBuf::from(std::env::var("BENCH_FOLDER")?);
+            let store = Sqlite::open(folder.join(FILE))?;
+            let _owner = store.try_own_queue()?.context(QUEUE_TAKEN)?;
+            let _serving = tokio.block_on(listen(store, address))?;
+            serve_used(version)
+        }
+        "postgres" => {
+            let url = std::env::var("BENCH_POSTGRES")?;
+            let store = tokio.block_on(Postgres::connect(&url))?;
+            let owner = tokio.block_on(store.try_own_queue())?;
+            let _owner = owner.context(QUEUE_TAKEN)?;
+            let _serving = tokio.block_on(listen(store, address))?;
+            serve_used(version)
+        }
+        unknown => anyhow::bail!("a server has no store `{unknown}`"),
+    };
+    served.map_err(anyhow::Error::from_boxed)
+}
+
+const QUEUE_TAKEN: &str = "another process executes the runs of this database";
+
+/// Starts a server of all graphs, with its settings as they come.
+async fn listen<T>(store: T, address: &str) -> anyhow::Result<JoinSet<std::io::Result<()>>>
+where
+    T: Checkpointer + Store + Registry + Clone,
+{
+    let runtime = Runtime::builder(store.clone()).store(store.clone()).build();
+    let registry: Arc<dyn Registry> = Arc::new(store.clone());
+    let long_term: Arc<dyn Store> = Arc::new(store);
+    let mut builder = Server::builder(runtime, registry).store(long_term);
+    for graph in graphs::all()? {
+        builder = builder.graph(&graph);
+    }
+    let server = builder.start().await?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.with_context(|| format!("cannot listen at {address}"))?;
+    let mut serving = JoinSet::new();
+    serving.spawn(async move { server.serve(listener, std::future::pending()).await });
+    Ok(serving)
+}
+
+/// So many callers at once, each running one chain after the other until the time is over: what the server does for its
+/// clients, without the server.
+pub(super) async fn round(task: &Task, runtime: &Runtime) -> anyhow::Result<Round> {
+    let (graph, callers) = (graphs::chain()?, number(task, "at_once")?);
+    let time = task.time().map_err(anyhow::Error::from_boxed)?;
+    let watch = Stopwatch::start();
+    let begun = Instant::now();
+    let mut calling = JoinSet::new();
+    for _ in 0..callers {
+        let (runtime, graph) = (runtime.clone(), graph.clone());
+        calling.spawn(async move {
+            let mut times: Vec<Duration> = Vec::new();
+            while times.is_empty() || begun.elapsed() < time {
+                let called = Instant::now();
+                one(&runtime, &graph).await?;
+                times.push(called.elapsed());
+            }
+            anyhow::Ok(times)
+        });
+    }
+    let mut times = Vec::new();
+    while let Some(caller) = calling.join_next().await {
+        times.extend(caller??);
+    }
+    let round = watch.stop(times.len());
+    Ok(Round { times, ..round })
+}
+
+async fn one(runtime: &Runtime, graph: &Graph<Chain>) -> anyhow::Result<()> {
+    let thread = runtime.thread(graph, thread_name())?;
+    let stopped = thread.start(ChainUpdate::default().n(0)).await?;
+    anyhow::ensure!(stopped.state.n == graphs::NODES, "{stopped:?}");
+    Ok(())
+}
