@@ -144,7 +144,7 @@ export const drives = {
   async "answers two open questions of one message, each in its own way"(cx) {
     await severalTimes(cx, async () => {
       const thread = await cx.server.run("refunds", "both, please");
-      assert.deepEqual(askedActions(await cx.server.state(thread)).toSorted(), ["refund", "send_mail"]);
+      assert.equal(askedActions(await cx.server.state(thread)).length, 1, "the calls are shown one at a time");
       const [accepted, refused] = await answerBoth(cx, "refunds", thread);
       const state = await cx.server.settled(thread);
       assertEnded(state);
