@@ -12,6 +12,7 @@ mod database;
 mod kill;
 mod lab;
 mod ledger;
+mod outage;
 mod race;
 mod recover;
 mod restarts;

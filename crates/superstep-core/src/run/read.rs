@@ -171,10 +171,19 @@ fn changes_frame(change: &Change, frame: &FramePath) -> bool {
 /// Returns the state of a thread at a position, without what the entry says.
 fn state_of(position: &Position, seq: Seq) -> ThreadState {
     let root = FramePath::root();
-    frame_state(position, &root, seq).unwrap_or_else(|| ThreadState {
+    let found = frame_state(position, &root, seq);
+    found.unwrap_or_else(|| {
+        let values = encoded(&position.graph, &position.graph.ops.initial());
+        bare_state(position, seq, values)
+    })
+}
+
+/// Returns a state with these values, in which nothing has run and nothing is planned.
+fn bare_state(position: &Position, seq: Seq, values: Value) -> ThreadState {
+    ThreadState {
         seq,
         run: position.run.clone(),
-        values: encoded(&position.graph, &position.graph.ops.initial()),
+        values,
         step: 0,
         restarts: position.restarts,
         next: Vec::new(),
@@ -183,7 +192,7 @@ fn state_of(position: &Position, seq: Seq) -> ThreadState {
         parent: Seq(seq.0.saturating_sub(1)),
         at: Timestamp::default(),
         stop: None,
-    })
+    }
 }
 
 /// Returns the state of one graph of a thread, with the tasks that run next in it and inside of it; `None` if it is not open.
@@ -203,17 +212,9 @@ fn frame_state(position: &Position, frame: &FramePath, seq: Seq) -> Option<Threa
         }
     }
     Some(ThreadState {
-        seq,
-        run: position.run.clone(),
-        values: encoded(&found.graph, &found.state),
         step: found.step,
-        restarts: position.restarts,
         next,
-        kind: EntryKind::Step,
-        is_input: false,
-        parent: Seq(seq.0.saturating_sub(1)),
-        at: Timestamp::default(),
-        stop: None,
+        ..bare_state(position, seq, encoded(&found.graph, &found.state))
     })
 }
 

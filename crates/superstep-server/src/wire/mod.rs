@@ -38,7 +38,6 @@ pub(crate) use thread::{
 pub(crate) use time::{MS_MAX, minutes, read_time, time};
 pub(crate) use values::{empty_values, update, values};
 
-use serde_json::json;
 use sha1::{Digest, Sha1};
 use superstep::{FramePath, FrameSegment, NodeName, TaskId};
 use uuid::Uuid;
@@ -61,8 +60,11 @@ pub(crate) fn uuid_of_name(namespace: [u8; 16], name: &[u8]) -> Uuid {
 
 /// Returns the path of the subgraph in these nodes, without the tasks that enter it.
 pub(crate) fn frame_of<'a>(nodes: impl Iterator<Item = &'a str>) -> Option<FramePath> {
-    let segments = nodes.map(|node| json!({ "node": node, "task": null }));
-    serde_json::from_value(segments.collect()).ok()
+    let segment = |node: &str| {
+        let node = NodeName::new(node).ok()?;
+        Some(FrameSegment { node, task: None })
+    };
+    nodes.map(segment).collect()
 }
 
 /// Returns the path of a graph as clients write it: `child:<task>|grandchild:<task>`; empty for the root.

@@ -13,10 +13,11 @@ use super::child::Process;
 use super::database::{Address, Database};
 use super::kill::{expected_state, keys};
 use super::lab::{Lab, inspect};
+use super::outage::DatabaseOutages;
 use super::tally::{Tally, percentile};
 use super::{Backend, Found, Plan};
 use harness::prng::Prng;
-use services::{Cluster, PrivateCluster, Stop};
+use services::{Cluster, PrivateCluster};
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     if plan.backend != Backend::Postgres {
@@ -50,10 +51,7 @@ struct Restarts<'a> {
 
 #[derive(Default)]
 struct Figures {
-    fast: u64,
-    immediate: u64,
-    /// From the word to stop until the server answers again.
-    away_ms: Vec<u64>,
+    outages: DatabaseOutages,
     /// Writes whose outcome was not known, by what they were.
     unanswered: BTreeMap<String, u64>,
     lasted: Duration,
@@ -67,11 +65,11 @@ impl Figures {
             "runs_ended": self.ended,
             "processes": WORKERS,
             "seconds_between_restarts": [plan.every.start, plan.every.end],
-            "restarts": self.fast + self.immediate,
-            "restarts_fast": self.fast,
-            "restarts_immediate": self.immediate,
-            "away_ms_p50": percentile(&mut self.away_ms, 50),
-            "away_ms_max": percentile(&mut self.away_ms, 100),
+            "restarts": self.outages.fast + self.outages.immediate,
+            "restarts_fast": self.outages.fast,
+            "restarts_immediate": self.outages.immediate,
+            "away_ms_p50": percentile(&mut self.outages.away_ms, 50),
+            "away_ms_max": percentile(&mut self.outages.away_ms, 100),
             "writes_without_an_answer": self.unanswered,
             "runs_seconds": self.lasted.as_secs(),
             "effects": self.effects,
@@ -91,8 +89,8 @@ impl Restarts<'_> {
             worker.line()?;
         }
         let prng = &mut Prng::of_trial(self.plan.seed, 0);
-        while !all_ended_within(&mut workers, self.gap(prng))? {
-            self.restart(server, prng)?;
+        while !all_ended_within(&mut workers, DatabaseOutages::gap(self.plan, prng))? {
+            self.figures.outages.restart("restarts", server, prng)?;
         }
         self.figures.lasted = begun.elapsed();
         for (worker, process) in (0..).zip(&workers) {
@@ -123,28 +121,6 @@ impl Restarts<'_> {
     /// Far enough apart that no two runs share one.
     fn seed_of(&self, worker: u64) -> u64 {
         (self.plan.seed >> 8) + worker * self.plan.trials
-    }
-
-    fn gap(&self, prng: &mut Prng) -> Duration {
-        let (start, end) = (self.plan.every.start * 1_000, self.plan.every.end * 1_000);
-        Duration::from_millis(start + prng.below(end - start + 1))
-    }
-
-    fn restart(&mut self, server: &PrivateCluster, prng: &mut Prng) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        // In turn, so that a few are of both kinds.
-        let (stop, count) = match self.figures.fast < self.figures.immediate {
-            true => (Stop::Fast, &mut self.figures.fast),
-            false => (Stop::Immediate, &mut self.figures.immediate),
-        };
-        *count += 1;
-        server.stop(stop)?;
-        std::thread::sleep(Duration::from_millis(prng.below(AWAY_MS_MAX)));
-        server.start_again()?;
-        let away = u64::try_from(begun.elapsed().as_millis())?;
-        self.figures.away_ms.push(away);
-        eprintln!("restarts: {stop:?}, away for {away} ms");
-        Ok(())
     }
 
     /// `ended THREAD ok`, or `ended THREAD WHY`.
@@ -257,7 +233,6 @@ fn all_ended_within(workers: &mut [Process], time: Duration) -> anyhow::Result<b
 const WORKERS: u64 = 2;
 /// So few that many restarts fall into them: 5,000 runs take more than eight minutes.
 const RUNS_PER_SECOND: u64 = 10;
-const AWAY_MS_MAX: u64 = 2_000;
 const KINDS: &[&str] = &[
     "failed",
     "effect_lost",

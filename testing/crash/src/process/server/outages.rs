@@ -17,10 +17,11 @@ use super::kills::{self, REST_MAX, look_at_rest};
 use super::load::{Load, PATIENCE};
 use crate::process::database::Database;
 use crate::process::lab::Lab;
+use crate::process::outage::DatabaseOutages;
 use crate::process::tally::{Tally, percentile};
 use crate::process::{Backend, Found, Plan};
 use harness::prng::Prng;
-use services::{Cluster, PrivateCluster, Stop};
+use services::{Cluster, PrivateCluster};
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     if plan.backend != Backend::Postgres {
@@ -58,10 +59,7 @@ struct Outages<'a> {
 
 #[derive(Debug, Default)]
 struct Figures {
-    fast: u64,
-    immediate: u64,
-    /// From the word to stop until PostgreSQL answers again.
-    away_ms: Vec<u64>,
+    outages: DatabaseOutages,
     threads: u64,
     requests: u64,
     accepted: u64,
@@ -77,11 +75,11 @@ impl Figures {
         json!({
             "clients": CLIENTS,
             "seconds_between_restarts": [plan.every.start, plan.every.end],
-            "restarts": self.fast + self.immediate,
-            "restarts_fast": self.fast,
-            "restarts_immediate": self.immediate,
-            "away_ms_p50": percentile(&mut self.away_ms, 50),
-            "away_ms_max": percentile(&mut self.away_ms, 100),
+            "restarts": self.outages.fast + self.outages.immediate,
+            "restarts_fast": self.outages.fast,
+            "restarts_immediate": self.outages.immediate,
+            "away_ms_p50": percentile(&mut self.outages.away_ms, 50),
+            "away_ms_max": percentile(&mut self.outages.away_ms, 100),
             "threads": self.threads,
             "runs_requested": self.requests,
             "runs_accepted": self.accepted,
@@ -113,8 +111,9 @@ impl Outages<'_> {
             let prng = &mut Prng::of_trial(seed, 0);
             let mut restarted = Ok(());
             let is_over = || clients.iter().all(|client| client.is_finished());
-            while restarted.is_ok() && !ends_within(self.gap(prng), is_over) {
-                restarted = self.restart(database, prng);
+            while restarted.is_ok() && !ends_within(DatabaseOutages::gap(self.plan, prng), is_over)
+            {
+                restarted = self.figures.outages.restart("outages", database, prng);
                 self.tally.progress(next.load(Ordering::Relaxed).min(runs));
             }
             if restarted.is_err() {
@@ -128,28 +127,6 @@ impl Outages<'_> {
         self.figures.lasted = begun.elapsed();
         let loads: Result<Vec<Load>, _> = loads.into_iter().collect();
         loads.map_err(|_| anyhow!("a client panicked"))
-    }
-
-    fn gap(&self, prng: &mut Prng) -> Duration {
-        let (start, end) = (self.plan.every.start * 1_000, self.plan.every.end * 1_000);
-        Duration::from_millis(start + prng.below(end - start + 1))
-    }
-
-    fn restart(&mut self, database: &PrivateCluster, prng: &mut Prng) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        // In turn, so that a few are of both kinds.
-        let (stop, count) = match self.figures.fast < self.figures.immediate {
-            true => (Stop::Fast, &mut self.figures.fast),
-            false => (Stop::Immediate, &mut self.figures.immediate),
-        };
-        *count += 1;
-        database.stop(stop)?;
-        std::thread::sleep(Duration::from_millis(prng.below(AWAY_MS_MAX)));
-        database.start_again()?;
-        let away = u64::try_from(begun.elapsed().as_millis())?;
-        self.figures.away_ms.push(away);
-        eprintln!("outages: {stop:?}, away for {away} ms");
-        Ok(())
     }
 
     /// What the server and the ledger say of every run.
@@ -218,4 +195,3 @@ fn ends_within(time: Duration, is_over: impl Fn() -> bool) -> bool {
 const CLIENTS: u64 = 10;
 /// So few that many restarts fall into them: 5,000 threads take more than eight minutes.
 const THREADS_PER_SECOND: u64 = 10;
-const AWAY_MS_MAX: u64 = 2_000;
