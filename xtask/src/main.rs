@@ -56,10 +56,12 @@ commands:
         leaders                 questions that are answered while leaders move
         upgrade                 workers that are replaced by another version and back
         fanout                  wide supersteps on two workers, one of them killed
-        server                  the server, killed and started again while clients use it in every way
+        server                  the server, killed and started again while clients use it in every way; on a cluster, two
+                                servers and two workers
         streams                 streams of the server that are cut at random bytes and resumed
         outages [--runs N] [--every MIN-MAX]
-                                the server while its PostgreSQL goes away every MIN to MAX seconds
+                                the server while its PostgreSQL goes away every MIN to MAX seconds; on a cluster, while
+                                its Redis does or is emptied
         slow [--seconds N | --minutes N]
                                 a node of the server that runs for N seconds or minutes (default: 10 minutes)
   fuzz [TARGET...] [--seconds N] [--seed N] [--guided [--jobs N] [--record]] [--json]

@@ -145,8 +145,16 @@ pub(crate) const STEPS: &[Step] = &[
         "crash server, postgres",
         cargo(&crash_on("postgres", "server", "5")),
     ),
+    short(
+        "crash server, cluster",
+        cargo(&crash_on("cluster", "server", "5")),
+    ),
     short("crash streams", cargo(&crash("streams", "60"))),
     short("crash outages", cargo(&outages("200", "1-3"))),
+    short(
+        "crash outages, cluster",
+        cargo(&redis_outages("100", "1-3")),
+    ),
     // Longer than every lease, timeout and interval between the server and PostgreSQL.
     short(
         "crash slow",
@@ -270,12 +278,20 @@ pub(crate) const STEPS: &[Step] = &[
         "crash server, postgres, all",
         cargo(&crash_on("postgres", "server", "300")),
     ),
+    long(
+        "crash server, cluster, all",
+        cargo(&crash_on("cluster", "server", "300")),
+    ),
     long("crash streams, all", cargo(&crash("streams", "1000"))),
     long(
         "crash streams, postgres, all",
         cargo(&crash_on("postgres", "streams", "1000")),
     ),
     long("crash outages, all", cargo(&outages("5000", "5-40"))),
+    long(
+        "crash outages, cluster, all",
+        cargo(&redis_outages("5000", "5-40")),
+    ),
     long(
         "crash slow, all",
         cargo(&slow_on("sqlite", ["--minutes", "10"])),
@@ -315,6 +331,23 @@ const fn restarts(runs: &'static str, every: &'static str) -> [&'static str; 10]
 
 const fn outages(runs: &'static str, every: &'static str) -> [&'static str; 10] {
     crash_with("outages", ["--runs", runs, "--every", every])
+}
+
+const fn redis_outages(runs: &'static str, every: &'static str) -> [&'static str; 12] {
+    [
+        "xtask",
+        "crash",
+        "outages",
+        "--backend",
+        "cluster",
+        "--runs",
+        runs,
+        "--every",
+        every,
+        "--seed",
+        "{seed}",
+        "--json",
+    ]
 }
 
 const fn slow_on(backend: &'static str, time: [&'static str; 2]) -> [&'static str; 10] {

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
+use archie_agent::thread_folders::{ThreadFolders, relative};
 use archie_agent::user_folder::{
     Allowance, Entry, EntryKind, FileName, FolderError, FolderLimits, RelativePath, UserFolder,
 };
+use superstep::ThreadId;
 
 use super::state::{Inputs, Skipped};
 
@@ -62,6 +64,52 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     reading.read.inputs.recursive = recursive;
     reading.folder(&root, &RelativePath::root())?;
     Ok(reading.finished())
+}
+
+/// Reads notes among the files of a thread: the files that `names` has, and everything below the folders that it has. Fails if one
+/// of them has no note.
+pub fn read_thread_files(
+    folders: &ThreadFolders,
+    thread: &ThreadId,
+    names: &[String],
+) -> anyhow::Result<Read> {
+    if names.len() > NOTES_MAX {
+        bail!("more than {NOTES_MAX} notes");
+    }
+    for name in names {
+        relative(name)?;
+    }
+    let folder = folders.open(thread)?;
+    let read = read_files(folder.path(), true);
+    // The reason names the folder of the host, which callers need not know.
+    let mut read = read.map_err(|_| anyhow::anyhow!("the files of the thread cannot be read"))?;
+    let is_of = |path: &str, name: &str| {
+        let below = path.strip_prefix(name);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+    };
+    for name in names {
+        if !read.contents.keys().any(|path| is_of(path, name)) {
+            let skipped = read
+                .inputs
+                .skipped
+                .iter()
+                .find(|one| is_of(&one.name, name));
+            let why = skipped.map_or("there is no such file; upload it first", |one| {
+                one.why.as_str()
+            });
+            bail!(
+                "`{}` is not a note of the thread: {why}",
+                name.escape_debug()
+            );
+        }
+    }
+    let is_named = |path: &str| names.iter().any(|name| is_of(path, name));
+    read.contents.retain(|path, _| is_named(path));
+    read.inputs.hashes.retain(|path, _| is_named(path));
+    read.inputs.skipped.retain(|one| is_named(&one.name));
+    ThreadFolders::ROOT.clone_into(&mut read.inputs.folder);
+    ThreadFolders::ROOT.clone_into(&mut read.inputs.root);
+    Ok(read)
 }
 
 /// Progress of reading a folder.
@@ -256,6 +304,47 @@ mod tests {
         );
         let deep = read_files(folder.path(), true).unwrap();
         assert_eq!(deep.contents["sub/e.md"], "deep");
+    }
+
+    #[test]
+    fn only_named_files_of_the_thread_are_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_owned();
+        let folders = ThreadFolders::new(move |thread| root.join(thread.name()));
+        let thread = ThreadId::new("a").unwrap();
+        let own = folders.open(&thread).unwrap().path().to_owned();
+        for (name, text) in [
+            ("a.md", "one"),
+            ("notes/b.md", "two"),
+            ("notesb.md", "three"),
+        ] {
+            let path = own.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        fs::write(own.join("c.bin"), "x").unwrap();
+        fs::write(folder.path().join("d.md"), "canary").unwrap();
+        let read = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            read_thread_files(&folders, &thread, &names)
+        };
+        let notes = read(&["notes"]).unwrap();
+        assert_eq!(notes.contents.keys().collect::<Vec<_>>(), ["notes/b.md"]);
+        assert_eq!(notes.inputs.root, "files:");
+        assert!(notes.inputs.is_of_thread());
+        let both = read(&["a.md", "notes"]).unwrap();
+        assert_eq!(both.inputs.hashes.len(), 2);
+        for bad in [
+            "../d.md",
+            "d.md",
+            "c.bin",
+            "/etc/hostname",
+            "",
+            "notes/../../d.md",
+        ] {
+            let why = read(&["a.md", bad]).unwrap_err().to_string();
+            assert!(!why.contains(folder.path().to_str().unwrap()), "{why}");
+        }
     }
 
     #[test]

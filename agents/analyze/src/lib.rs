@@ -37,7 +37,7 @@ use archie_agent::{Agent, AgentDeps};
 use superstep::{END, Graph, START};
 use superstep_agent::unanswered_calls;
 
-use nodes::{AnalysisInterruptNode, AnalysisPrepareNode, EchoNode};
+use nodes::{AnalysisInterruptNode, AnalysisPrepareNode, EchoNode, ReadNotesNode, SaveResultNode};
 use prompts::{Prompts, QUERY};
 use state::AppState;
 use tools::AnalysisToolsNode;
@@ -58,12 +58,21 @@ pub const ANALYSIS_TOOLS: &str = "ANALYSIS_TOOLS";
 /// Node that returns what follows `echo`, to try the shell and the store without a model.
 pub const ECHO: &str = "ECHO";
 
+/// Node that reads the notes among the files of the thread. Runs only if a caller of a server named some.
+pub const READ_NOTES: &str = "READ_NOTES";
+
+/// Node that writes the result into the files of the thread. Runs only if the notes came from a caller of a server.
+pub const SAVE_RESULT: &str = "SAVE_RESULT";
+
 /// One-line description, as the list of agents shows it.
 pub const DESCRIPTION: &str = "an analyst who interviews you over a folder of notes";
 
 /// Builds the agent, with its graph and its user interface.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
-    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::AnalyzeUi);
+    let ui = ui::AnalyzeUi {
+        folders: deps.thread_folders.clone(),
+    };
+    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui);
     Ok(Arc::new(agent))
 }
 
@@ -79,18 +88,35 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
     let tools = AnalysisToolsNode {
         mcp: deps.mcp.clone(),
     };
+    let read_notes = ReadNotesNode {
+        folders: deps.thread_folders.clone(),
+    };
+    let save_result = SaveResultNode {
+        folders: deps.thread_folders.clone(),
+    };
+    let stores_files = deps.thread_folders.is_some();
     let graph = Graph::builder(NAME)
-        .inputs(["userInput", "fileContents"])
+        .inputs(["userInput", "fileContents", "noteFiles"])
         .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .node(ANALYSIS_TOOLS, tools)
         .node(ECHO, EchoNode)
-        .route(START, &[ANALYSIS_PREPARE, ECHO, END], first_node)
+        .node(READ_NOTES, read_notes)
+        .node(SAVE_RESULT, save_result)
+        .route(
+            START,
+            &[ANALYSIS_PREPARE, READ_NOTES, ECHO, END],
+            first_node,
+        )
+        .edge(READ_NOTES, ANALYSIS_PREPARE)
         .route(
             ANALYSIS_PREPARE,
-            &[ANALYSIS_INTERRUPT, ANALYSIS_TOOLS, END],
-            |state: &AppState| {
-                if !state.analysis_output.is_empty() || state.stopped.is_some() {
+            &[ANALYSIS_INTERRUPT, ANALYSIS_TOOLS, SAVE_RESULT, END],
+            move |state: &AppState| {
+                let is_over = !state.analysis_output.is_empty() || state.stopped.is_some();
+                if is_over && stores_files && is_saved(state) {
+                    SAVE_RESULT
+                } else if is_over {
                     END
                 } else if unanswered_calls(&state.tool_messages).is_empty() {
                     ANALYSIS_INTERRUPT
@@ -101,9 +127,15 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         )
         .edge(ANALYSIS_INTERRUPT, ANALYSIS_PREPARE)
         .edge(ANALYSIS_TOOLS, ANALYSIS_PREPARE)
+        .edge(SAVE_RESULT, END)
         .edge(ECHO, END)
         .build()?;
     Ok(graph)
+}
+
+/// Whether the graph itself writes the result. The command line writes it next to the notes of the person.
+fn is_saved(state: &AppState) -> bool {
+    !state.analysis_output.is_empty() && state.inputs.is_of_thread()
 }
 
 /// Routes by the keyword at the beginning of `userInput`: `analyze:` starts an interview, `echo` echoes, anything else is not
@@ -119,6 +151,8 @@ fn first_node(state: &AppState) -> &'static str {
     let is_query = begins(keyword) && !input[keyword.len()..].trim().is_empty();
     if input.is_empty() {
         END
+    } else if (is_query || !state.analysis_history.is_empty()) && !state.note_files.is_empty() {
+        READ_NOTES
     } else if is_query || !state.analysis_history.is_empty() {
         ANALYSIS_PREPARE
     } else if begins("echo") {

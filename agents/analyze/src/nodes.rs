@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use archie_agent::mcp::{McpServers, McpTools};
 use archie_agent::printable::summary_line;
+use archie_agent::thread_folders::{NO_FILES, ThreadFolders};
 use archie_agent::{ModelProfile, ModelRegistry};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
@@ -16,6 +17,7 @@ use super::prompts::Prompts;
 use super::request::{Ask, Briefing, is_open, notice};
 use super::state::{AppState, AppStateUpdate, Call, PromptType, Role, Turn};
 use super::tools::{latest_results, request_of, with_memory};
+use super::{inputs, result};
 
 /// Adds the person's input to the history, and calls the model for the next question or for the result.
 pub(super) struct AnalysisPrepareNode {
@@ -32,6 +34,48 @@ pub(super) struct AnalysisInterruptNode;
 
 /// Returns what follows `echo` as the current query.
 pub(super) struct EchoNode;
+
+/// Reads the notes that a caller of a server named among the files of the thread.
+pub(super) struct ReadNotesNode {
+    pub(super) folders: Option<ThreadFolders>,
+}
+
+/// Writes the result into the files of the thread, for callers of a server.
+pub(super) struct SaveResultNode {
+    pub(super) folders: Option<ThreadFolders>,
+}
+
+impl Node<AppState> for ReadNotesNode {
+    async fn run(
+        &self,
+        state: View<AppState>,
+        cx: NodeCx,
+    ) -> Result<superstep::Command<AppState>, NodeError> {
+        let folders = self.folders.as_ref();
+        let folders = folders.ok_or_else(|| NodeError::fatal(NO_FILES))?;
+        let read = inputs::read_thread_files(folders, cx.thread(), &state.note_files);
+        let read = read.map_err(|error| NodeError::fatal(error.to_string()))?;
+        let mut contents = state.file_contents.clone();
+        contents.extend(read.contents);
+        Ok(AppStateUpdate::default()
+            .file_contents(contents)
+            .inputs(read.inputs)
+            .note_files(Vec::new())
+            .into())
+    }
+}
+
+impl Node<AppState> for SaveResultNode {
+    async fn run(
+        &self,
+        state: View<AppState>,
+        cx: NodeCx,
+    ) -> Result<superstep::Command<AppState>, NodeError> {
+        let saved = result::save(&state, cx.thread(), self.folders.as_ref());
+        saved.map_err(|error| NodeError::fatal(error.to_string()))?;
+        Ok(AppStateUpdate::default().into())
+    }
+}
 
 impl Node<AppState> for AnalysisPrepareNode {
     async fn run(

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use archie_agent::markdown;
 use archie_agent::printable::counted;
+use archie_agent::thread_folders::{NO_FILES, ThreadFolders};
 use archie_agent::user_folder::{
     Access, EntryKind, FileName, FolderError, RelativePath, UserFolder,
 };
+use superstep::ThreadId;
 
 use super::inputs::RESULT;
 use super::prompts::QUERY;
@@ -265,6 +267,21 @@ fn changes_of(name: &str, output: &str, folder: &UserFolder) -> Result<Vec<Chang
 /// Writes the result next to the notes, by applying [`changes`]. Returns its path.
 pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
     persist_page(RESULT, output, folder)
+}
+
+/// Writes the result of an analysis: next to the notes, or into the results of the thread if the notes are files of it. Writing it
+/// again changes nothing. Returns its path as the person knows it.
+pub fn save(
+    state: &AppState,
+    thread: &ThreadId,
+    folders: Option<&ThreadFolders>,
+) -> anyhow::Result<PathBuf> {
+    if state.inputs.is_of_thread() {
+        let results = folders.context(NO_FILES)?.open_results(thread)?;
+        return persist_final_output(&state.analysis_output, results.path());
+    }
+    persist_final_output(&state.analysis_output, &state.inputs.path())?;
+    Ok(PathBuf::from(&state.inputs.folder).join(RESULT))
 }
 
 /// Writes a page next to the notes, and keeps what had its name. Returns its path.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use archie_agent::ThreadFolders;
 use serde::{Deserialize, Serialize};
 use superstep::State;
 use superstep_agent::ChatMessage;
@@ -16,6 +17,8 @@ pub struct AppState {
     pub user_input: String,
     /// Content of each note, by its path in the folder.
     pub file_contents: BTreeMap<String, String>,
+    /// Files and folders of the thread that hold notes, as a caller of a server names them. Empty once they are read.
+    pub note_files: Vec<String>,
     /// Name of the model, chosen at the start; resuming with another model replaces it.
     pub model_name: String,
     /// The conversation, oldest turn first.
@@ -227,6 +230,11 @@ pub enum PromptType {
 }
 
 impl Inputs {
+    /// Returns whether the result belongs to the files of the thread: the notes are there, or came without a folder.
+    pub fn is_of_thread(&self) -> bool {
+        ThreadFolders::has(&self.root) || (self.root.is_empty() && self.folder.is_empty())
+    }
+
     /// Returns the folder, wherever the program runs.
     pub fn path(&self) -> PathBuf {
         match self.root.is_empty() {

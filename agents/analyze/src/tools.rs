@@ -133,7 +133,7 @@ fn source_name(tool: &str, number: usize) -> String {
 
 /// Returns the text of a result, and a note in place of each file: not every model reads files.
 fn text_of(content: &Content) -> String {
-    let blocks = content.0.iter().map(|block| match block {
+    let blocks = content.blocks.iter().map(|block| match block {
         Block::Text { text } => text.clone(),
         Block::File { mime_type, .. } => format!("({mime_type}, not shown)"),
     });

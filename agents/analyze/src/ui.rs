@@ -1,22 +1,25 @@
 //! User interface of the agent: an interview that ends with a result file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use archie_agent::printable::counted;
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, Terminal, UsageTotal, state_of};
+use archie_agent::{
+    AgentUi, Exit, InterruptRequest, Output, Terminal, ThreadFolders, UsageTotal, state_of,
+};
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
 use super::ANALYSIS_INTERRUPT;
-use super::inputs::RESULT;
-use super::result::persist_final_output;
+use super::result;
 use super::state::{AppState, Call, Evidence, Finding};
 use super::tools::consultations;
 
 /// User interface of the agent: an interview that ends with a result file.
 #[derive(Debug)]
-pub(super) struct AnalyzeUi;
+pub(super) struct AnalyzeUi {
+    pub(super) folders: Option<ThreadFolders>,
+}
 
 impl AgentUi for AnalyzeUi {
     fn describe(&self, interrupt: &InterruptRequest) -> String {
@@ -52,12 +55,16 @@ impl AgentUi for AnalyzeUi {
         output: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(finish(thread, output))
+        Box::pin(finish(thread, output, self.folders.as_ref()))
     }
 }
 
-/// Prints the result and writes it next to the notes.
-async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<Exit> {
+/// Prints the result and writes it.
+async fn finish(
+    thread: &dyn AnyThread,
+    output: &Output<'_>,
+    folders: Option<&ThreadFolders>,
+) -> anyhow::Result<Exit> {
     let state = get_final_output(thread).await?;
     let terminal = output.terminal;
     if state.stopped.is_some() {
@@ -77,8 +84,7 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
         }
         return Ok(Exit::Done);
     }
-    persist_final_output(&state.analysis_output, &state.inputs.path())?;
-    let saved = PathBuf::from(&state.inputs.folder).join(RESULT);
+    let saved = result::save(&state, thread.id(), folders)?;
     match output.json {
         true => terminal.json(&report(&thread.id().to_string(), &state, &saved)),
         false => {

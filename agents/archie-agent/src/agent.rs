@@ -12,6 +12,7 @@ use superstep_agent::Spending;
 
 use crate::mcp::McpServers;
 use crate::models::ModelRegistry;
+use crate::thread_folders::ThreadFolders;
 use crate::ui::AgentUi;
 
 /// Function that builds an agent from the host's dependencies. A host has one per agent.
@@ -35,6 +36,8 @@ pub struct AgentDeps {
     pub store: Arc<dyn Store>,
     /// Spending limit of a thread. `None`: no limit.
     pub spending: Option<Spending>,
+    /// Folders with the files that a server stores for threads. `None`: the host stores none.
+    pub thread_folders: Option<ThreadFolders>,
 }
 
 impl fmt::Debug for AgentDeps {

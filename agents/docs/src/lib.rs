@@ -24,6 +24,7 @@ mod shared_questions;
 mod slots;
 mod source_map;
 pub mod state;
+mod task;
 mod tools;
 mod ui;
 pub mod viewer;
@@ -32,7 +33,7 @@ pub mod writers;
 
 use std::sync::Arc;
 
-use archie_agent::{Agent, AgentDeps};
+use archie_agent::{Agent, AgentDeps, ThreadFolders};
 use superstep::error::BuildError;
 use superstep::{END, Goto, Graph, START, SendTo};
 
@@ -42,6 +43,7 @@ use state::{
     AgentTask, AgentWorkflowState, AgentWorkflowStateUpdate, DocsState, DocsStateUpdate,
     ExecutionState, ExecutionStateUpdate, Finished,
 };
+use task::{OpenTask, SavePages};
 
 pub use deps::DocsDeps;
 pub use prompts::Prompts;
@@ -63,6 +65,11 @@ pub const AGENT: SendTo<AgentTask> = SendTo::new("Agent");
 /// Node that sends the open questions of one agent to the others. Sends nothing where `share_questions` is off.
 pub const SHARE_QUESTIONS: &str = "shareQuestions";
 
+/// Node that turns a task of a server's caller into the settings of the run. Runs only for such a task.
+pub const OPEN_TASK: &str = "OpenTask";
+/// Node that writes the pages into the files of the thread. Runs only for a task of a server's caller.
+pub const SAVE_PAGES: &str = "SavePages";
+
 /// One-line description, shown in lists of agents.
 pub const DESCRIPTION: &str = "writers who document a folder and refine what they wrote";
 
@@ -76,6 +83,9 @@ pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
 /// Builds the graph.
 pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
     Graph::builder(NAME)
+        .inputs(["task"])
+        .node(OPEN_TASK, OpenTask { deps: deps.clone() })
+        .node(SAVE_PAGES, SavePages { deps: deps.clone() })
         .node(
             SCAN_PROJECT_STRUCTURE,
             ScanProjectStructure { deps: deps.clone() },
@@ -93,11 +103,28 @@ pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
             },
         )
         .node(AGGREGATE_RESULTS, AggregateResults { deps: deps.clone() })
-        .edge(START, SCAN_PROJECT_STRUCTURE)
+        .route(
+            START,
+            &[SCAN_PROJECT_STRUCTURE, OPEN_TASK],
+            |state: &DocsState| match state.task {
+                None => SCAN_PROJECT_STRUCTURE,
+                Some(_) => OPEN_TASK,
+            },
+        )
+        .edge(OPEN_TASK, SCAN_PROJECT_STRUCTURE)
         .edge(SCAN_PROJECT_STRUCTURE, CREATE_EXECUTION_CONTEXT)
         .edge(CREATE_EXECUTION_CONTEXT, EXECUTE_AGENTS)
         .edge(EXECUTE_AGENTS, AGGREGATE_RESULTS)
-        .edge(AGGREGATE_RESULTS, END)
+        // The command line writes the pages into the folder of the person.
+        .route(
+            AGGREGATE_RESULTS,
+            &[SAVE_PAGES, END],
+            |state: &DocsState| match ThreadFolders::has(&state.output) {
+                true => SAVE_PAGES,
+                false => END,
+            },
+        )
+        .edge(SAVE_PAGES, END)
         .build()
 }
 

@@ -9,7 +9,7 @@ use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_agent::AgentEvent;
 use superstep_llm::Usage;
 
-use super::deps::DocsDeps;
+use super::deps::{DocsDeps, fatal};
 use super::manifest;
 use super::scan::{Progress, Tree};
 use super::state::{
@@ -42,8 +42,8 @@ impl Node<DocsState> for ScanProjectStructure {
             graph_span: Some("DocumentationGeneration-Complete".to_owned()),
         })?;
         let progress = Arc::new(Progress::default());
-        let mut scanned =
-            std::pin::pin!(self.deps.scans.tree(&state.root, &state.options, &progress));
+        let root = self.deps.root(cx.thread(), &state.root).map_err(fatal)?;
+        let mut scanned = std::pin::pin!(self.deps.scans.tree(&root, &state.options, &progress));
         let tree = loop {
             tokio::select! {
                 tree = &mut scanned => break tree.map_err(NodeError::fatal)?,
@@ -99,14 +99,11 @@ impl Node<DocsState> for CreateExecutionContext {
     async fn run(
         &self,
         state: View<DocsState>,
-        _cx: NodeCx,
+        cx: NodeCx,
     ) -> Result<Command<DocsState>, NodeError> {
         let progress = Arc::new(Progress::default());
-        let tree = self
-            .deps
-            .scans
-            .tree(&state.root, &state.options, &progress)
-            .await;
+        let root = self.deps.root(cx.thread(), &state.root).map_err(fatal)?;
+        let tree = self.deps.scans.tree(&root, &state.options, &progress).await;
         let tree = tree.map_err(NodeError::fatal)?;
         let mut context = context(&state.root, &state.options, &tree);
         // Keeps the checksum of the first scan: if the tree has changed since, the results say so.

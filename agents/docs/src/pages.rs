@@ -123,8 +123,13 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::R
 }
 
 /// Writes the pages, the index, the viewer and the manifest. Returns the paths of the written files.
-pub fn write(state: &DocsState, tree: &Tree, output: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let folder = open(Path::new(&state.root), output, true)?;
+pub fn write(
+    state: &DocsState,
+    tree: &Tree,
+    root: &Path,
+    output: &Path,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let folder = open(root, output, true)?;
     let folder = folder.context("the folder of the pages cannot be made")?;
     let changes = changes(state, tree, &folder)?;
     let mut written = Vec::new();

@@ -15,6 +15,8 @@ use super::workflow::StopReason;
 #[derive(Clone, Debug, Default, PartialEq, State)]
 #[state(rename_all = "camelCase")]
 pub struct DocsState {
+    /// What a caller of a server asks for. `None` once the agents begin, and in other threads.
+    pub task: Option<DocsTask>,
     /// Folder that the pages describe.
     pub root: String,
     /// Folder that the pages are written to.
@@ -42,6 +44,22 @@ pub struct DocsState {
     pub results: Vec<AgentResult>,
     /// Totals of the run. Set when all agents have finished.
     pub report: Option<Report>,
+}
+
+/// What a caller of a server asks for. Everything else is a setting of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct DocsTask {
+    /// Folder to describe, among the files of the thread.
+    pub folder: String,
+    /// Names of the agents to run. Default: all.
+    pub agents: Vec<String>,
+    /// Maximum number of refinements. Default: 3.
+    pub max_iterations: Option<u32>,
+    /// Score that is good enough, from 0 to 100. Default: 80.
+    pub clarity_threshold: Option<u32>,
+    /// Whether a person approves each refinement.
+    pub gate: bool,
 }
 
 /// State of the `ExecuteAgents` subgraph.

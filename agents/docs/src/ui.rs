@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archie_agent::printable::one_line;
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, ThreadFolders, state_of};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
 
 use super::deps::DocsDeps;
 use super::gate::{approval, gate};
-use super::scan::Progress;
 use super::state::DocsState;
 use super::{nodes, pages};
 
@@ -64,7 +63,8 @@ impl AgentUi for DocsUi {
     fn in_copy(&self, state: &Json, copy: &ThreadId) -> Option<Json> {
         let output = state["output"]
             .as_str()
-            .filter(|output| !output.is_empty())?;
+            // The files of a thread are its own already.
+            .filter(|output| !output.is_empty() && !ThreadFolders::has(output))?;
         // Below the folder of the pages, because a scan leaves that out. The end of the id is its random part.
         let id = copy.to_string();
         let short = &id[id.floor_char_boundary(id.len().saturating_sub(12))..];
@@ -88,15 +88,7 @@ async fn finish(
     output: &Output<'_>,
 ) -> anyhow::Result<Exit> {
     let state: DocsState = state_of(thread).await?;
-    let progress = Arc::new(Progress::default());
-    let tree = deps
-        .scans
-        .tree(&state.root, &state.options, &progress)
-        .await?;
-    let folder = PathBuf::from(&state.output);
-    let written = pages::write(&state, &tree, &folder)?;
-    // The next command must scan the tree again.
-    deps.scans.forget(&state.root, &state.options);
+    let (folder, written) = deps.save(thread.id(), &state).await?;
     for result in &state.results {
         output.tell(&nodes::line(result));
         for warning in &result.warnings {

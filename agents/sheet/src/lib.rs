@@ -30,11 +30,14 @@ mod ui;
 use std::sync::Arc;
 
 use archie_agent::prompts::PromptFiles;
-use archie_agent::{Agent, AgentDeps};
+use archie_agent::{Agent, AgentDeps, ThreadFolders};
 use superstep::error::BuildError;
 use superstep::{END, Graph, START};
 
-use nodes::{ChangeSetNode, InformerNode, ModelDeps, Next, PlannerNode, ToolNode, should_continue};
+use nodes::{
+    ChangeSetNode, InformerNode, ModelDeps, Next, OpenWorkbookNode, PlannerNode, SaveResultsNode,
+    ToolNode, should_continue,
+};
 use prompts::Prompts;
 use sandbox::{Bubblewrap, IMPORTS, SandboxError, VARIABLE, environment};
 use snapshots::SnapshotStore;
@@ -52,13 +55,22 @@ pub const INFORMER_NODE: &str = "informer_node";
 /// Node that checks the change set and interrupts for the person's verdict.
 pub const CHANGE_SET_NODE: &str = "change_set_node";
 
+/// Node that opens the workbook among the files of the thread. Runs only if a caller of a server asked for the analysis.
+pub const OPEN_WORKBOOK_NODE: &str = "open_workbook_node";
+/// Node that writes the results into the files of the thread. Runs only if a caller of a server asked for the analysis.
+pub const SAVE_RESULTS_NODE: &str = "save_results_node";
+
 /// One-line description, as the list of agents shows it.
 pub const DESCRIPTION: &str = "an analyst who works on a workbook and shows every changed cell";
 
 /// Builds the agent. It stores snapshots of workbooks below the host's data folder.
 pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
     let snapshots = SnapshotStore::under(&deps.data_folder);
-    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui::SheetUi { snapshots });
+    let ui = ui::SheetUi {
+        snapshots,
+        folders: deps.thread_folders.clone(),
+    };
+    let agent = Agent::new(graph(deps)?, DESCRIPTION, ui);
     Ok(Arc::new(agent))
 }
 
@@ -113,10 +125,23 @@ pub fn graph_with(deps: &AgentDeps, tool_deps: ToolDeps) -> anyhow::Result<Graph
         spending: deps.spending.clone(),
         prompts,
     };
-    Ok(wired(asking, tool_deps)?)
+    let open = OpenWorkbookNode {
+        folders: deps.thread_folders.clone(),
+        snapshots: tool_deps.snapshots.clone(),
+        model: deps.model.clone(),
+    };
+    Ok(wired(asking, tool_deps, open)?)
 }
 
-fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, BuildError> {
+fn wired(
+    asking: ModelDeps,
+    tool_deps: ToolDeps,
+    open: OpenWorkbookNode,
+) -> Result<Graph<GraphState>, BuildError> {
+    let save = SaveResultsNode {
+        folders: open.folders.clone(),
+        snapshots: open.snapshots.clone(),
+    };
     let informer = InformerNode {
         asking: asking.clone(),
         tool_deps: tool_deps.clone(),
@@ -126,6 +151,9 @@ fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, Bu
         tool_deps: tool_deps.clone(),
     };
     Graph::builder(NAME)
+        .inputs(["task"])
+        .node(OPEN_WORKBOOK_NODE, open)
+        .node(SAVE_RESULTS_NODE, save)
         .node(PLANNER_NODE, planner)
         .node(
             TOOL_NODE,
@@ -135,15 +163,30 @@ fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, Bu
         )
         .node(INFORMER_NODE, informer)
         .node(CHANGE_SET_NODE, ChangeSetNode { tool_deps })
-        .edge(START, PLANNER_NODE)
+        .route(
+            START,
+            &[PLANNER_NODE, OPEN_WORKBOOK_NODE],
+            |state: &GraphState| match state.task {
+                None => PLANNER_NODE,
+                Some(_) => OPEN_WORKBOOK_NODE,
+            },
+        )
+        .edge(OPEN_WORKBOOK_NODE, PLANNER_NODE)
+        .edge(SAVE_RESULTS_NODE, END)
         .route(
             PLANNER_NODE,
-            &[TOOL_NODE, INFORMER_NODE, CHANGE_SET_NODE, END],
+            &[
+                TOOL_NODE,
+                INFORMER_NODE,
+                CHANGE_SET_NODE,
+                SAVE_RESULTS_NODE,
+                END,
+            ],
             |state: &GraphState| match should_continue(state) {
                 Next::Tool => TOOL_NODE,
                 Next::Informer => INFORMER_NODE,
                 Next::End if has_changed(state) => CHANGE_SET_NODE,
-                Next::End => END,
+                Next::End => after_end(state),
             },
         )
         .edge(TOOL_NODE, PLANNER_NODE)
@@ -158,13 +201,23 @@ fn wired(asking: ModelDeps, tool_deps: ToolDeps) -> Result<Graph<GraphState>, Bu
         )
         .route(
             CHANGE_SET_NODE,
-            &[PLANNER_NODE, END],
+            &[PLANNER_NODE, SAVE_RESULTS_NODE, END],
             |state: &GraphState| match state.stopped {
                 None => PLANNER_NODE,
-                Some(_) => END,
+                Some(_) => after_end(state),
             },
         )
         .build()
+}
+
+/// Returns what follows the last step: the graph itself writes the results for a caller of a server, and the command line writes
+/// them into the folder of the person.
+fn after_end(state: &GraphState) -> &'static str {
+    let is_of_thread = ThreadFolders::has(&state.problem.output_dir);
+    match is_of_thread && state.stopped != Some(Stopped::Budget) {
+        true => SAVE_RESULTS_NODE,
+        false => END,
+    }
 }
 
 fn has_changed(state: &GraphState) -> bool {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use archie_agent::markdown;
 use archie_agent::user_folder::{Access, FileName, FolderError, UserFolder};
+use archie_agent::{ThreadFolders, markdown};
 use superstep::ThreadId;
 
 use super::book::diff::Diff;
@@ -122,6 +122,19 @@ pub fn write(
         written.push(output.join(name));
     }
     Ok(written)
+}
+
+/// Creates and writes all result files of an analysis into its output folder, or into the results of the thread if a caller of a
+/// server asked for it. Writing them again changes nothing. Returns their paths.
+pub fn save(
+    snapshots: &SnapshotStore,
+    folders: Option<&ThreadFolders>,
+    thread: &ThreadId,
+    state: &GraphState,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let files = files(snapshots, thread, state)?;
+    let folder = ThreadFolders::resolve(folders, thread, &state.problem.output_dir)?;
+    Ok(write(&files, &folder)?)
 }
 
 /// Returns the workbook of a thread as it is or would be saved: with the changes that the person accepted, or with all of them

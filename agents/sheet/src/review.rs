@@ -242,6 +242,7 @@ mod tests {
     fn every_changed_cell_is_shown_whole_and_bound_by_the_digest() {
         let ui = SheetUi {
             snapshots: SnapshotStore::under(Path::new("unused")),
+            folders: None,
         };
         let review = review(1_000);
         let question = asked(review.request());
@@ -261,6 +262,7 @@ mod tests {
     fn a_question_of_an_older_version_is_known_to_hold_less() {
         let ui = SheetUi {
             snapshots: SnapshotStore::under(Path::new("unused")),
+            folders: None,
         };
         let range = json!({ "range": "Data!A1:A30", "what": "changed", "cells": 30, "shown": ["Data!A1: 1 → 2"] });
         let old = asked(json!({ "summary": "Changes.", "cells": 30, "ranges": [range] }));

@@ -152,8 +152,12 @@ impl SnapshotStore {
 
     /// Returns the folder with all files of a thread.
     pub fn folder_of(&self, thread: &ThreadId) -> PathBuf {
-        self.folder
-            .join(thread.to_string().replace(['/', '.'], "_"))
+        let name = thread.name().replace('.', "_");
+        match thread.tenant() {
+            "" => self.folder.join(name),
+            // The names of threads have no dot here, so no thread has the folder of a tenant, and no tenant that of another.
+            tenant => self.folder.join(format!("tenant.{tenant}")).join(name),
+        }
     }
 }
 
@@ -171,3 +175,34 @@ fn sum(bytes: &[u8]) -> String {
 }
 
 const READ_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_tenant_has_the_folder_of_another() {
+        let store = SnapshotStore::under(Path::new("home"));
+        let folder = |tenant: &str, name: &str| {
+            let thread = ThreadId::of_tenant(tenant, name).unwrap();
+            store.folder_of(&thread)
+        };
+        assert_eq!(folder("", "one"), Path::new("home/sheets/one"));
+        let all = [
+            folder("", "c"),
+            folder("", "a_b_c"),
+            folder("a.b", "c"),
+            folder("a_b", "c"),
+            folder("a", "b_c"),
+            folder("", "tenant_a"),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            for other in &all[at + 1..] {
+                assert!(
+                    !one.starts_with(other) && !other.starts_with(one),
+                    "{one:?}"
+                );
+            }
+        }
+    }
+}

@@ -19,6 +19,8 @@ use super::sandbox::{Kind, Limits};
 /// State of an analysis.
 #[derive(Clone, Debug, Default, State)]
 pub struct GraphState {
+    /// What a caller of a server asks for. `None` once the workbook is open, and in other threads.
+    pub task: Option<SheetTask>,
     /// The task: instruction, workbook and output folder.
     pub problem: SheetProblem,
     /// Sandbox settings for the planner's code.
@@ -62,6 +64,22 @@ pub struct GraphState {
     pub verdict: Option<Verdict>,
     /// Why a model could not return an answer in the required form, if that happened.
     pub degraded: Option<String>,
+}
+
+/// What a caller of a server asks for. Everything else is a setting of the server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SheetTask {
+    /// The workbook, a file of the thread.
+    pub workbook: String,
+    /// What to do.
+    pub instruction: String,
+    /// Additional background for the planner.
+    pub context: String,
+    /// Whether an informer looks things up in the sheets.
+    pub with_informer: bool,
+    /// Maximum number of planner steps. Default: 10.
+    pub max_steps: Option<u32>,
 }
 
 /// The task of an analysis.

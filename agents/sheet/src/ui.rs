@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use archie_agent::printable::{counted, one_line};
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, ThreadFolders, state_of};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
@@ -18,6 +18,7 @@ use super::{CHANGE_SET_NODE, TOOL_NODE};
 #[derive(Debug)]
 pub(super) struct SheetUi {
     pub(super) snapshots: SnapshotStore,
+    pub(super) folders: Option<ThreadFolders>,
 }
 
 impl AgentUi for SheetUi {
@@ -131,7 +132,7 @@ impl AgentUi for SheetUi {
         out: &'a Output<'a>,
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
-        Box::pin(finish(thread, out, &self.snapshots))
+        Box::pin(finish(thread, out, self))
     }
 }
 
@@ -146,11 +147,8 @@ fn missing(range: &Json) -> usize {
     cells.saturating_sub(shown)
 }
 
-async fn finish(
-    thread: &dyn AnyThread,
-    out: &Output<'_>,
-    snapshots: &SnapshotStore,
-) -> anyhow::Result<Exit> {
+async fn finish(thread: &dyn AnyThread, out: &Output<'_>, ui: &SheetUi) -> anyhow::Result<Exit> {
+    let snapshots = &ui.snapshots;
     let state: GraphState = state_of(thread).await?;
     let id = thread.id().clone();
     if state.stopped == Some(Stopped::Budget) {
@@ -159,9 +157,7 @@ async fn finish(
         ));
         return Ok(Exit::Budget);
     }
-    let files = output::files(snapshots, &id, &state)?;
-    let folder = PathBuf::from(&state.problem.output_dir);
-    let written = output::write(&files, &folder)?;
+    let written = output::save(snapshots, ui.folders.as_ref(), &id, &state)?;
     let stopped = state.stopped.unwrap_or(Stopped::StepLimit);
     let has_result = output::has_result(snapshots, &id, &state)?;
     let failed: Vec<_> = state.checks.iter().filter(|check| !check.ok).collect();

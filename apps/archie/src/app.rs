@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use archie_agent::clock::now;
 use archie_agent::mcp::McpServers;
-use archie_agent::{Agent, AgentDeps, AgentFactory, ModelProfiles, ModelRegistry};
+use archie_agent::{Agent, AgentDeps, AgentFactory, ModelProfiles, ModelRegistry, ThreadFolders};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
@@ -14,6 +14,7 @@ use superstep::{AnyThread, Checkpointer, Runtime, ThreadId};
 use superstep_agent::Spending;
 use superstep_postgres::Postgres;
 use superstep_restate::{Redis, Restate};
+use superstep_server::FolderFiles;
 use superstep_sqlite::Sqlite;
 
 use crate::cli::settings::{Engine, Settings, Store};
@@ -253,6 +254,11 @@ impl App {
         Ok(())
     }
 
+    /// Returns the files that callers of a server upload, and that agents leave for them.
+    pub fn files(&self) -> FolderFiles {
+        FolderFiles::new(&self.settings.files)
+    }
+
     /// Returns the checkpointer that stores the threads.
     pub fn store(&self) -> &Arc<dyn Checkpointer> {
         self.runtime.checkpointer()
@@ -282,7 +288,14 @@ fn deps(
         mcp: mcp.clone(),
         store: memory.clone(),
         spending: limits.map(|limits| Spending::new(memory.clone()).per_thread(limits.clone())),
+        thread_folders: Some(thread_folders(settings)),
     }
+}
+
+/// Returns where the files of threads are, as the server stores them.
+fn thread_folders(settings: &Settings) -> ThreadFolders {
+    let files = FolderFiles::new(&settings.files);
+    ThreadFolders::new(move |thread| files.folder_of(thread))
 }
 
 /// Says what to do about a cluster over a file.

@@ -53,6 +53,7 @@ mod secret;
 pub mod session;
 pub mod shell;
 pub mod terminal;
+mod thread_files;
 pub mod trace_export;
 
 pub(crate) use program::complain;

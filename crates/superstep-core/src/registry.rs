@@ -19,7 +19,8 @@ pub use crons::{
 };
 pub use memory::MemoryRegistry;
 pub use runs::{
-    CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
+    ActiveRun, CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    WhenBusy,
 };
 
 use serde_json::Value as Json;
@@ -38,6 +39,10 @@ pub trait Registry: Send + Sync + 'static {
     /// Runs of a thread are executed in the order in which they were created.
     fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>>;
 
+    /// Stores a run as [`create_run`](Self::create_run) does, and if its thread has no active run, marks it as running, as if it had
+    /// been [taken](Self::take_runs): one write less for a run that can be executed at once. Only for a run that is due.
+    fn begin_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>>;
+
     /// Returns a run of the tenant.
     fn run<'a>(
         &'a self,
@@ -47,6 +52,14 @@ pub trait Registry: Send + Sync + 'static {
 
     /// Returns the runs that match a query, newest first.
     fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>>;
+
+    /// Returns which threads of the tenant have pending and running runs: an element for each such run, at most `limit`, in no
+    /// order. Much cheaper than their rows.
+    fn active_runs<'a>(
+        &'a self,
+        tenant: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ActiveRun>>>;
 
     /// Marks runs as running and returns them with their requests: at most `limit` of all tenants, the oldest first. Takes only
     /// runs that are pending and due, of each thread the oldest such run, and none of a thread that has a running one.

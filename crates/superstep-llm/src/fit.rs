@@ -88,7 +88,7 @@ pub fn tokens_of(message: &Message) -> u64 {
         .iter()
         .map(|call| call.name.len() + call.args.to_string().len())
         .sum();
-    let blocks = &message.content().0;
+    let blocks = &message.content().blocks;
     let content: usize = blocks
         .iter()
         .map(|block| match block {

@@ -79,9 +79,17 @@ pub enum ToolStatus {
     Error,
 }
 
-/// Content of a message: blocks, usually a single text. Serialized as a plain string if it is empty or a single text.
+/// Content of a message: blocks, usually a single text.
+///
+/// Serialized as a plain string if it is empty or a single text. Content that was read from a list is written as a list again, because
+/// clients compare what they sent with what they read.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Content(pub Vec<Block>);
+pub struct Content {
+    /// The blocks, in order.
+    pub blocks: Vec<Block>,
+    /// Whether a single text is written as a list with one block.
+    is_list: bool,
+}
 
 /// A part of a message's content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -190,7 +198,7 @@ impl Message {
 impl Content {
     /// Returns the text blocks, joined by line breaks. Skips files.
     pub fn text(&self) -> String {
-        let words = self.0.iter().filter_map(|block| match block {
+        let words = self.blocks.iter().filter_map(|block| match block {
             Block::Text { text } => Some(text.as_str()),
             Block::File { .. } => None,
         });
@@ -199,15 +207,24 @@ impl Content {
 
     /// Returns whether there are no blocks.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.blocks.is_empty()
+    }
+}
+
+impl From<Vec<Block>> for Content {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self {
+            blocks,
+            is_list: false,
+        }
     }
 }
 
 impl From<String> for Content {
     fn from(text: String) -> Self {
         match text.is_empty() {
-            true => Self(Vec::new()),
-            false => Self(vec![Block::Text { text }]),
+            true => Self::default(),
+            false => vec![Block::Text { text }].into(),
         }
     }
 }
@@ -220,9 +237,9 @@ impl From<&str> for Content {
 
 impl Serialize for Content {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0.as_slice() {
+        match self.blocks.as_slice() {
             [] => serializer.serialize_str(""),
-            [Block::Text { text }] => serializer.serialize_str(text),
+            [Block::Text { text }] if !self.is_list => serializer.serialize_str(text),
             blocks => blocks.serialize(serializer),
         }
     }
@@ -238,7 +255,24 @@ impl<'de> Deserialize<'de> for Content {
         }
         Ok(match Form::deserialize(deserializer)? {
             Form::Text(text) => text.into(),
-            Form::Blocks(blocks) => Self(blocks),
+            Form::Blocks(blocks) => Self {
+                is_list: matches!(blocks.as_slice(), [Block::Text { .. }]),
+                blocks,
+            },
         })
     }
+}
+
+#[test]
+fn content_is_written_in_the_form_in_which_it_was_read() {
+    let read = |form: Json| serde_json::from_value::<Content>(form).unwrap();
+    let list = serde_json::json!([{ "type": "text", "text": "hi" }]);
+    for form in [list.clone(), "hi".into(), "".into()] {
+        assert_eq!(serde_json::to_value(read(form.clone())).unwrap(), form);
+    }
+    assert_eq!(read(list).text(), "hi");
+    let made = Content::from(vec![Block::Text {
+        text: "hi".to_owned(),
+    }]);
+    assert_eq!(made, read("hi".into()));
 }

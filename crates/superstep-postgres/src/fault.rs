@@ -49,6 +49,12 @@ pub enum PostgresError {
         /// Error of the statement, the same for all its records.
         source: Arc<dyn Error + Send + Sync>,
     },
+    /// A connection could not be opened.
+    #[error("a connection could not be opened")]
+    Unconnected {
+        /// Why not, the same for all requests that waited for the connection.
+        source: Arc<dyn Error + Send + Sync>,
+    },
     /// The runtime stopped before the result of a record arrived. The record may have been written.
     #[error("the record writer stopped before the record was written")]
     Unsent,
@@ -115,13 +121,23 @@ impl Fault {
         }
     }
 
+    /// Returns the error for several callers.
+    pub(crate) fn into_shared(self) -> Arc<dyn Error + Send + Sync> {
+        match self {
+            Fault::Refused(refusal) => Arc::new(refusal),
+            Fault::Broken(source) => source.into(),
+        }
+    }
+
     /// Returns the underlying error, shared or not.
     fn cause<E: Error + 'static>(&self) -> Option<&E> {
         let Fault::Broken(source) = self else {
             return None;
         };
         match source.downcast_ref() {
-            Some(PostgresError::Shared { source }) => source.downcast_ref(),
+            Some(PostgresError::Shared { source } | PostgresError::Unconnected { source }) => {
+                source.downcast_ref()
+            }
             _ => source.downcast_ref(),
         }
     }

@@ -330,7 +330,9 @@ pub(crate) async fn interrupts(
     query: &InterruptQuery,
 ) -> Result<Vec<InterruptRow>, Fault> {
     let elsewhere = |thread: &ThreadId| thread.tenant() != query.tenant;
-    if !is_tenant(&query.tenant) || query.thread.as_ref().is_some_and(elsewhere) {
+    let is_elsewhere = query.thread.as_ref().is_some_and(elsewhere)
+        || (!query.threads.is_empty() && query.threads.iter().all(elsewhere));
+    if !is_tenant(&query.tenant) || is_elsewhere {
         return Ok(Vec::new());
     }
     let (limit, offset) = limits(query.page);
@@ -350,6 +352,15 @@ pub(crate) async fn interrupts(
     if let Some(place) = &place {
         params.push(&place.id);
         sql.push_str(&format!(" AND thread = ${}", params.len()));
+    }
+    let own = query.threads.iter().filter(|thread| !elsewhere(thread));
+    let names: Vec<&str> = own.map(ThreadId::name).collect();
+    if !names.is_empty() {
+        params.push(&names);
+        sql.push_str(&format!(
+            " AND thread IN (SELECT id FROM thread WHERE tenant = $1 AND name = ANY (${}))",
+            params.len()
+        ));
     }
     if let Some(due) = &due {
         params.push(due);
@@ -426,6 +437,7 @@ pub(crate) fn limits(page: Page) -> (i64, i64) {
     (i64::from(page.limit.min(PAGE_MAX)), i64::from(page.offset))
 }
 
-const PAGE_MAX: u32 = 1_000;
+/// A server reads one row more than its longest page has, to see whether another page follows.
+const PAGE_MAX: u32 = 1_001;
 /// Maximum number of rows to read by term or by name at once; beyond it a search reads rows in the order of the list.
 const CANDIDATES_MAX: i64 = 1_024;

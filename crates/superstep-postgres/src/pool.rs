@@ -6,15 +6,19 @@
 //!
 //! The next request that needs a broken connection opens it again. Requests that were in flight on it fail with an unknown
 //! outcome, and their callers retry. Reads are retried here.
+//!
+//! No request may depend on the caller of another one: a caller can stop polling its future in the middle, as the stream of a slow
+//! client does. So connections are opened in tasks of their own.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::config::TargetSessionAttrs;
@@ -29,23 +33,38 @@ pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 /// All connections to one database.
 pub(crate) struct Pool {
+    connector: Connector,
+    patience: Duration,
+    slots: Vec<Arc<Slot>>,
+    alone: Semaphore,
+    idle_alone: Mutex<Vec<Link>>,
+}
+
+/// How a connection is opened.
+#[derive(Clone)]
+struct Connector {
     config: Config,
     /// Settings sent to the server once per connection.
     greeting: String,
     request_timeout: Duration,
-    patience: Duration,
-    slots: Vec<Slot>,
-    alone: Semaphore,
-    idle_alone: Mutex<Vec<Link>>,
 }
 
 #[derive(Default)]
 struct Slot {
     link: Mutex<Option<Arc<Link>>>,
-    /// Held while a request reconnects, so that only one does.
-    making: tokio::sync::Mutex<()>,
+    attempt: Mutex<Attempt>,
     busy: AtomicUsize,
 }
+
+/// The last attempt to open the connection of a slot. All requests that need the connection wait for one attempt.
+#[derive(Default)]
+struct Attempt {
+    outcome: Option<AttemptOutcome>,
+    task: JoinSet<()>,
+}
+
+/// What came of an attempt; `None` while it is under way.
+type AttemptOutcome = watch::Receiver<Option<Result<Arc<Link>, Arc<dyn Error + Send + Sync>>>>;
 
 /// A single connection.
 pub(crate) struct Link {
@@ -68,12 +87,14 @@ impl Pool {
         // After a failover the former primary may be back as a read-only standby.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         Self {
-            config,
-            greeting: greeting(options),
-            request_timeout: options.request_timeout,
+            connector: Connector {
+                config,
+                greeting: greeting(options),
+                request_timeout: options.request_timeout,
+            },
             patience: options.patience,
             slots: (0..options.connections.max(1))
-                .map(|_| Slot::default())
+                .map(|_| Arc::default())
                 .collect(),
             alone: Semaphore::new(ALONE_MAX),
             idle_alone: Mutex::default(),
@@ -140,44 +161,53 @@ impl Pool {
         })
     }
 
-    fn least_busy(&self) -> &Slot {
-        let busy = |slot: &&Slot| (slot.busy.load(Ordering::Relaxed), slot.live().is_none());
+    fn least_busy(&self) -> &Arc<Slot> {
+        let busy = |slot: &&Arc<Slot>| (slot.busy.load(Ordering::Relaxed), slot.live().is_none());
         self.slots.iter().min_by_key(busy).expect("there is one")
     }
 
-    async fn link(&self, slot: &Slot) -> Result<Arc<Link>, Fault> {
+    /// Returns the connection of a slot. Retries any transient failure, because nothing has been sent to the server yet.
+    async fn link(&self, slot: &Arc<Slot>) -> Result<Arc<Link>, Fault> {
         if let Some(link) = slot.live() {
             return Ok(link);
         }
-        let _making = slot.making.lock().await;
-        if let Some(link) = slot.live() {
-            return Ok(link);
-        }
-        let link = Arc::new(self.connect_patiently().await?);
-        *lock(&slot.link) = Some(Arc::clone(&link));
-        Ok(link)
+        let attempted = || async {
+            let mut outcome = match slot.live_or_attempt(&self.connector) {
+                Ok(link) => return Ok(link),
+                Err(outcome) => outcome,
+            };
+            // It fails if the task is gone, with the tokio runtime that it was on.
+            let outcome = outcome.wait_for(Option::is_some).await;
+            match outcome.ok().as_deref() {
+                Some(Some(Ok(link))) => Ok(Arc::clone(link)),
+                Some(Some(Err(source))) => Err(PostgresError::Unconnected {
+                    source: Arc::clone(source),
+                }
+                .into()),
+                _ => Err(self.connector.silent()),
+            }
+        };
+        self.patiently(|fault| !fault.is_final(), attempted).await
     }
 
     /// Opens a connection that no request shares, for a lock that lasts as long as its session. Both sides notice within half a
     /// minute if the other one is gone without a goodbye.
     pub(crate) async fn dedicated(&self) -> Result<Link, Fault> {
-        let mut config = self.config.clone();
-        config
+        let mut connector = self.connector.clone();
+        connector
+            .config
             .keepalives_idle(PROBE_IDLE)
             .keepalives_interval(PROBE_INTERVAL)
             .keepalives_retries(PROBES_MAX);
-        let greeting = format!(
+        connector.greeting = format!(
             "{} SET idle_session_timeout = 0; SET tcp_keepalives_idle = {};
              SET tcp_keepalives_interval = {}; SET tcp_keepalives_count = {PROBES_MAX};",
-            self.greeting,
+            self.connector.greeting,
             PROBE_IDLE.as_secs(),
             PROBE_INTERVAL.as_secs()
         );
-        self.patiently(
-            |fault| !fault.is_final(),
-            || self.connect(&config, &greeting),
-        )
-        .await
+        self.patiently(|fault| !fault.is_final(), || connector.connect())
+            .await
     }
 
     /// Runs a statement on a dedicated connection.
@@ -192,16 +222,8 @@ impl Pool {
 
     /// Retries any transient failure, because nothing has been sent to the server yet.
     async fn connect_patiently(&self) -> Result<Link, Fault> {
-        self.patiently(
-            |fault| !fault.is_final(),
-            || self.connect(&self.config, &self.greeting),
-        )
-        .await
-    }
-
-    async fn connect(&self, config: &Config, greeting: &str) -> Result<Link, Fault> {
-        let made = timeout(self.request_timeout, Link::connect(config, greeting));
-        made.await.unwrap_or_else(|_| Err(self.silent()))
+        self.patiently(|fault| !fault.is_final(), || self.connector.connect())
+            .await
     }
 
     async fn patiently<T, F: Future<Output = Result<T, Fault>>>(
@@ -228,9 +250,9 @@ impl Pool {
         link: &Link,
         request: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, Fault> {
-        let answer = match timeout(self.request_timeout, request).await {
+        let answer = match timeout(self.connector.request_timeout, request).await {
             Ok(answer) => answer,
-            Err(_) => Err(self.silent()),
+            Err(_) => Err(self.connector.silent()),
         };
         if answer.as_ref().is_err_and(Fault::is_lost) {
             // Also if the server only reports that it will close: other requests must not wait for it.
@@ -238,6 +260,14 @@ impl Pool {
             link.abort.abort();
         }
         answer
+    }
+}
+
+impl Connector {
+    async fn connect(&self) -> Result<Link, Fault> {
+        let made = Link::connect(&self.config, &self.greeting);
+        let made = timeout(self.request_timeout, made).await;
+        made.unwrap_or_else(|_| Err(self.silent()))
     }
 
     fn silent(&self) -> Fault {
@@ -247,6 +277,36 @@ impl Pool {
 }
 
 impl Slot {
+    /// Returns the connection, or an attempt to open it that is under way.
+    fn live_or_attempt(
+        self: &Arc<Self>,
+        connector: &Connector,
+    ) -> Result<Arc<Link>, AttemptOutcome> {
+        let mut attempt = lock(&self.attempt);
+        // The last attempt may have ended since the caller looked.
+        if let Some(link) = self.live() {
+            return Ok(link);
+        }
+        let is_under_way =
+            |outcome: &&AttemptOutcome| outcome.has_changed().is_ok() && outcome.borrow().is_none();
+        if let Some(outcome) = attempt.outcome.as_ref().filter(is_under_way) {
+            return Err(outcome.clone());
+        }
+        let (told, outcome) = watch::channel(None);
+        attempt.outcome = Some(outcome.clone());
+        while attempt.task.try_join_next().is_some() {}
+        let (slot, connector) = (Arc::clone(self), connector.clone());
+        attempt.task.spawn(async move {
+            let made = connector.connect().await;
+            let made = made.map(Arc::new).map_err(Fault::into_shared);
+            if let Ok(link) = &made {
+                *lock(&slot.link) = Some(Arc::clone(link));
+            }
+            told.send_replace(Some(made));
+        });
+        Err(outcome)
+    }
+
     fn live(&self) -> Option<Arc<Link>> {
         let link = lock(&self.link);
         link.as_ref().filter(|link| link.is_live()).cloned()

@@ -4,6 +4,7 @@
 //! nothing has to be renewed or cleaned up.
 
 use std::fmt;
+use std::time::{Duration, Instant};
 
 use superstep_core::checkpoint::CheckpointResult;
 use xxhash_rust::xxh3::xxh3_64;
@@ -20,6 +21,45 @@ impl Postgres {
     /// and before [`release_runs`](superstep_core::registry::Registry::release_runs).
     pub async fn try_own_queue(&self) -> CheckpointResult<Option<QueueOwner>> {
         Ok(try_own(&self.pool, &self.schema).await?)
+    }
+
+    /// Keeps the ownership of the queue, and returns when another process has it: then stop to execute runs.
+    ///
+    /// If the connection ends, because the database restarts for example, this owns the queue again. The server may need some
+    /// seconds to notice that the former connection is gone.
+    pub async fn keep_queue(&self, mut owner: QueueOwner) {
+        loop {
+            while !owner.is_lost() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+            tracing::warn!("the connection that owned the queue of runs ended; owning it again");
+            match self.own_again().await {
+                Some(again) => owner = again,
+                None => return,
+            }
+        }
+    }
+
+    /// Returns `None` if the queue has another owner.
+    async fn own_again(&self) -> Option<QueueOwner> {
+        let mut refused_since = None;
+        loop {
+            match self.try_own_queue().await {
+                Ok(Some(owner)) => return Some(owner),
+                Ok(None) => {
+                    let since = *refused_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() >= FORMER_CONNECTION_MAX {
+                        return None;
+                    }
+                }
+                // While the database does not answer, no other process can own the queue either, and runs wait for it anyway.
+                Err(error) => {
+                    tracing::warn!(%error, "the queue of runs cannot be owned yet");
+                    refused_since = None;
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 }
 
@@ -64,6 +104,10 @@ fn lock_key(schema: &str) -> (i32, i32) {
     let [high, low] = [key >> 32, key & u64::from(u32::MAX)];
     ((high as u32).cast_signed(), (low as u32).cast_signed())
 }
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long the server may hold the lock for a connection that has ended.
+const FORMER_CONNECTION_MAX: Duration = Duration::from_secs(5);
 
 #[test]
 fn each_schema_has_a_key_of_its_own() {

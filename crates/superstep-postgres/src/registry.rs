@@ -7,9 +7,9 @@ mod runs;
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
-    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
-    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
+    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
 };
 use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
@@ -19,7 +19,11 @@ use crate::fault::Fault;
 
 impl Registry for Postgres {
     fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
-        Box::pin(async move { Ok(runs::create(&self.pool, run).await?) })
+        Box::pin(async move { Ok(runs::create(&self.pool, run, false).await?) })
+    }
+
+    fn begin_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        Box::pin(async move { Ok(runs::create(&self.pool, run, true).await?) })
     }
 
     fn run<'a>(
@@ -32,6 +36,14 @@ impl Registry for Postgres {
 
     fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>> {
         Box::pin(async move { Ok(runs::list(&self.pool, query).await?) })
+    }
+
+    fn active_runs<'a>(
+        &'a self,
+        tenant: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ActiveRun>>> {
+        Box::pin(async move { Ok(runs::list_active(&self.pool, tenant, limit).await?) })
     }
 
     fn take_runs(

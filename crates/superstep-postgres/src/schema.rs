@@ -30,6 +30,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     registry,
     lifetimes,
     crons,
+    beginnings,
 ];
 
 const TABLES: &str = "
@@ -356,6 +357,59 @@ fn crons(_: u32) -> String {
         PRIMARY KEY (tenant, id)
     );
     CREATE INDEX cron_next ON cron (next) WHERE next IS NOT NULL;"
+        .to_owned()
+}
+
+/// Runs that are stored as running, if their thread is free. A program that is older than this calls the function without
+/// `may_begin`.
+fn beginnings(_: u32) -> String {
+    "
+    -- `outcome` is 0 if the run was stored, 1 if one with its id exists, 2 if its thread is busy, 3 if it was stored as running.
+    -- `ahead` are the active runs of the thread, oldest first.
+    CREATE FUNCTION create_run(
+        new_tenant text, new_id uuid, new_name text, new_assistant uuid, new_principal bytea,
+        new_created bigint, new_due bigint, new_request bytea, new_arguments bytea, new_metadata bytea,
+        reject_if_busy boolean, may_begin boolean, OUT outcome integer, OUT ahead uuid[])
+        LANGUAGE plpgsql AS $$
+    DECLARE
+        begins boolean;
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtextextended(
+            current_schema()::text || '/run/' || new_tenant || '/' || new_name, 0));
+        IF EXISTS (SELECT FROM run r WHERE r.tenant = new_tenant AND r.id = new_id) THEN
+            outcome := 1;
+            RETURN;
+        END IF;
+        ahead := ARRAY(
+            SELECT r.id FROM run r
+            WHERE r.tenant = new_tenant AND r.name = new_name AND r.status < 2
+            ORDER BY r.number);
+        IF reject_if_busy AND cardinality(ahead) > 0 THEN
+            outcome := 2;
+            RETURN;
+        END IF;
+        begins := may_begin AND cardinality(ahead) = 0;
+        INSERT INTO run (created, updated, due, attempts, status, id, assistant, tenant, name,
+            principal, request, arguments, metadata)
+        VALUES (new_created, new_created, new_due, begins::integer, begins::integer, new_id, new_assistant,
+            new_tenant, new_name, new_principal, new_request, new_arguments, new_metadata)
+        ON CONFLICT (tenant, id) DO NOTHING;
+        IF NOT FOUND THEN
+            outcome := 1;
+        ELSIF begins THEN
+            outcome := 3;
+        ELSE
+            outcome := 0;
+        END IF;
+    END $$;
+
+    CREATE OR REPLACE FUNCTION create_run(
+        new_tenant text, new_id uuid, new_name text, new_assistant uuid, new_principal bytea,
+        new_created bigint, new_due bigint, new_request bytea, new_arguments bytea, new_metadata bytea,
+        reject_if_busy boolean, OUT outcome integer, OUT ahead uuid[]) LANGUAGE sql AS $$
+        SELECT outcome, ahead FROM create_run(new_tenant, new_id, new_name, new_assistant, new_principal,
+            new_created, new_due, new_request, new_arguments, new_metadata, reject_if_busy, false)
+    $$;"
         .to_owned()
 }
 

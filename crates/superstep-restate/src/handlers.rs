@@ -513,6 +513,7 @@ impl HandlerState {
         let query = InterruptQuery {
             tenant: thread.tenant().to_owned(),
             thread: Some(thread.clone()),
+            threads: Vec::new(),
             open_only: true,
             due: None,
             page: Page {

@@ -10,7 +10,7 @@ use superstep::{ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::error::ApiResult;
-use crate::{App, Shared, cron, thread};
+use crate::{App, Shared, cron, files, thread};
 
 /// Tasks of the server, which end with it.
 #[derive(Default)]
@@ -102,17 +102,19 @@ async fn end_lifetime(app: &Shared, expired: &ExpiredThread, now: Timestamp) -> 
     }
 }
 
-/// Deletes a thread, its runs and its crons.
+/// Deletes a thread, its runs, its crons and its files.
 pub(crate) async fn delete_thread(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
     cron::delete_of_thread(app, thread).await?;
     delete_rows(app, thread).await
 }
 
 async fn delete_rows(app: &Shared, thread: &ThreadId) -> ApiResult<()> {
+    // First, so that after a crash the thread is still there to be deleted again; and last, because an upload may have come between.
+    files::delete_of_thread(app, thread).await?;
     app.runtime.checkpointer().delete(thread).await?;
     app.registry().delete_runs(thread).await?;
     app.feeds.forget(thread);
-    Ok(())
+    files::delete_of_thread(app, thread).await
 }
 
 /// Deletes a thread with an id that the server chose, for one run. The id is never used again, so the store need not remember it.

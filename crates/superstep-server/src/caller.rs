@@ -5,12 +5,15 @@ use std::convert::Infallible;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use http::HeaderMap;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 use superstep::{AssistantId, CronId, RunId, ThreadId};
 use uuid::Uuid;
 
 use crate::error::{ApiError, ApiResult};
+use crate::files::ThreadFilePath;
+use crate::wire;
 
 /// Who sends a request. Until the server has authentication, every caller is of the unnamed tenant, and without a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,6 +37,12 @@ impl Caller {
             &Uuid::now_v7().to_string(),
         )?)
     }
+
+    /// Returns a new thread id for a copy of a thread, in which checkpoints have the same ids.
+    pub(crate) fn new_copy(&self, of: &ThreadId) -> ApiResult<ThreadId> {
+        let name = wire::name_of_copy(of, Uuid::now_v7());
+        Ok(ThreadId::of_tenant(&self.tenant, &name)?)
+    }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
@@ -41,6 +50,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self::default())
+    }
+}
+
+/// Reads a header; `None` if the request does not have it.
+pub(crate) fn header_text(headers: &HeaderMap, name: &'static str) -> ApiResult<Option<String>> {
+    let Some(value) = headers.get(name) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) => Ok(Some(text.to_owned())),
+        Err(_) => Err(ApiError::invalid(format!(
+            "The header `{name}` is not text"
+        ))),
     }
 }
 
@@ -93,6 +115,22 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
         let names = names_of(parts, state).await?;
         let thread = caller.thread(&named(&names, "thread_id")?)?;
         Ok(Self(thread, run_id(&named(&names, "run_id")?)?))
+    }
+}
+
+/// The thread and the file that a path names as `{thread_id}` and `{*path}`.
+#[derive(Debug)]
+pub(crate) struct FilePath(pub(crate) ThreadId, pub(crate) ThreadFilePath);
+
+impl<S: Send + Sync> FromRequestParts<S> for FilePath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
+        let caller = caller_of(parts, state).await;
+        let names = names_of(parts, state).await?;
+        let thread = caller.thread(&named(&names, "thread_id")?)?;
+        let path = ThreadFilePath::parse(&named(&names, "path")?)?;
+        Ok(Self(thread, path))
     }
 }
 

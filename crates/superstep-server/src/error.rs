@@ -66,7 +66,7 @@ impl ApiError {
     }
 
     /// Logs an error of the server, and returns what the client learns of it.
-    fn internal(
+    pub(crate) fn internal(
         status: StatusCode,
         code: &'static str,
         error: &(dyn std::error::Error + 'static),

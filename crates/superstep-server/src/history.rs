@@ -5,9 +5,11 @@
 //! | entry | checkpoints |
 //! | --- | --- |
 //! | a run started with an input | two: before the input was applied, and after |
-//! | a superstep ended, an update | one, if it was one of the root graph; two for an update in the name of the input |
-//! | a fork | one |
+//! | a superstep ended, an update | one, if it was one of the root graph; two for an update in the name of the first input |
+//! | a fork | one; none if the thread only went back, before another input or to undo a run |
 //! | a failed attempt, a stop, a resume | none: they change no state that clients see |
+
+mod subgraphs;
 
 use std::sync::Arc;
 
@@ -15,11 +17,15 @@ use serde_json::Value as Json;
 use superstep::checkpoint::format::EntryKind;
 use superstep::graph::Definition;
 use superstep::run::ThreadState;
-use superstep::{FramePath, Seq, ThreadId, Value};
+use superstep::{DriveError, Runtime, Seq, ThreadId, Value};
 
 use crate::Shared;
 use crate::error::ApiResult;
 use crate::wire::{AFTER, BEFORE_INPUT, CheckpointId, StateOptions};
+
+pub(crate) use subgraphs::{
+    OuterCheckpoint, SubgraphCheckpoint, of_subgraph, outer_of, subgraph_at,
+};
 
 /// A checkpoint as clients see it.
 #[derive(Debug, Clone)]
@@ -58,6 +64,27 @@ pub(crate) struct HistoryPage {
     pub(crate) checkpoints: Vec<Checkpoint>,
 }
 
+impl HistoryPage {
+    /// Returns the newest checkpoint of the thread, for a page that begins with it.
+    pub(crate) fn newest(&self) -> Option<Checkpoint> {
+        let newest = self.checkpoints.first()?.clone();
+        // What happened since changed no channel, but it says why the run stopped.
+        Some(match &self.head {
+            Some(head) if newest.id.place == AFTER => Checkpoint {
+                state: ThreadState {
+                    at: newest.state.at,
+                    run: newest.state.run.clone(),
+                    kind: newest.state.kind,
+                    edits: newest.state.edits,
+                    ..head.clone()
+                },
+                ..newest
+            },
+            _ => newest,
+        })
+    }
+}
+
 /// Reads at most `limit` checkpoints that are older than `before`, newest first; those that `keep` refuses are left out.
 pub(crate) async fn read(
     app: &Shared,
@@ -67,6 +94,18 @@ pub(crate) async fn read(
     limit: usize,
     keep: impl Fn(&Checkpoint) -> bool,
 ) -> ApiResult<HistoryPage> {
+    Ok(read_from(&app.runtime, graph, thread, before, limit, keep).await?)
+}
+
+/// Reads checkpoints as [`read`] does, without the server.
+pub(crate) async fn read_from(
+    runtime: &Runtime,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    before: Option<CheckpointId>,
+    limit: usize,
+    keep: impl Fn(&Checkpoint) -> bool,
+) -> Result<HistoryPage, DriveError> {
     let is_older = |checkpoint: &Checkpoint| before.is_none_or(|before| checkpoint.id < before);
     let mut states: Vec<ThreadState> = Vec::new();
     // Most entries are checkpoints; a thread inside of subgraphs has many that are not.
@@ -74,11 +113,18 @@ pub(crate) async fn read(
     loop {
         let newest = before.map(|before| before.seq.next());
         let above = states.last().map(|state| state.seq).or(newest);
-        let more = app.runtime.states_of(graph, thread, above, page).await?;
+        let more = runtime.states_of(graph, thread, above, page).await?;
         let is_all = more.len() < page as usize;
         states.extend(more);
         let mut found = checkpoints_of(&states, is_all);
         found.retain(|checkpoint| is_older(checkpoint) && keep(checkpoint));
+        if let Some(head) = states
+            .first()
+            .filter(|head| before.is_none() && went_back(head))
+        {
+            // The thread is where it went back to. What it left is shown again once something happens there.
+            found.retain(|checkpoint| checkpoint.id.seq <= head.parent);
+        }
         // One more than wanted: it is the parent of the last.
         if is_all || found.len() > limit {
             found.truncate(limit);
@@ -99,19 +145,7 @@ pub(crate) async fn newest(
     thread: &ThreadId,
 ) -> ApiResult<Option<Checkpoint>> {
     let page = read(app, graph, thread, None, 1, |_| true).await?;
-    let newest = page.checkpoints.into_iter().next();
-    // What happened since changed no channel, but it says why the run stopped.
-    Ok(newest.map(|newest| match page.head {
-        Some(head) if newest.id.place == AFTER => Checkpoint {
-            state: ThreadState {
-                at: newest.state.at,
-                run: newest.state.run.clone(),
-                ..head
-            },
-            ..newest
-        },
-        _ => newest,
-    }))
+    Ok(page.newest())
 }
 
 /// Reads the checkpoint with this id, or the one that it stands for.
@@ -144,12 +178,19 @@ fn checkpoints_of(states: &[ThreadState], is_all: bool) -> Vec<Checkpoint> {
             continue;
         };
         let parent = parent_of(state, &states[index + 1..]);
+        let newer = index.checked_sub(1).map(|newer| &states[newer]);
+        let continued = newer.filter(|newer| source == FORK && newer.kind == EntryKind::Resume);
+        // For clients, the run that continues from a fork wrote it.
+        let run = continued.map_or(&state.run, |newer| &newer.run).clone();
         let after = Checkpoint {
             id: CheckpointId::after(state.seq),
             parent,
             source,
             step: i64::try_from(state.step + state.restarts).unwrap_or(i64::MAX),
-            state: state.clone(),
+            state: ThreadState {
+                run,
+                ..state.clone()
+            },
         };
         found.extend(with_input(after, older));
     }
@@ -158,7 +199,9 @@ fn checkpoints_of(states: &[ThreadState], is_all: bool) -> Vec<Checkpoint> {
 
 /// Returns a checkpoint, and the one before its input if it has one.
 fn with_input(after: Checkpoint, older: Option<&ThreadState>) -> Vec<Checkpoint> {
-    if !after.state.is_input {
+    // Clients know an update as one checkpoint, whichever node it acts as.
+    let is_update = after.state.kind == EntryKind::Update && older.is_some();
+    if !after.state.is_input || is_update {
         return vec![after];
     }
     let id = CheckpointId {
@@ -194,82 +237,51 @@ fn source_of(state: &ThreadState, older: Option<&ThreadState>) -> Option<&'stati
         // A superstep of a subgraph leaves the count of the root graph as it was.
         EntryKind::Step => changes_root().then_some("loop"),
         EntryKind::Update => changes_root().then_some("update"),
-        // Nothing is left before a thread that was rolled back to its beginning.
-        EntryKind::Fork => (older.is_some() || state.parent > Seq(0)).then_some("fork"),
+        EntryKind::Fork if went_back(state) => None,
+        EntryKind::Fork if state.edits.is_some() => Some("update"),
+        // Nothing is left before a thread that an older server rolled back to its beginning.
+        EntryKind::Fork => (older.is_some() || state.parent > Seq(0)).then_some(FORK),
         EntryKind::Attempt | EntryKind::Stop | EntryKind::Resume => None,
     }
 }
 
+/// Whether an entry is that of a thread that went back, and did nothing else.
+pub(crate) fn went_back(state: &ThreadState) -> bool {
+    state.kind == EntryKind::Fork && state.edits == Some(0)
+}
+
 /// Returns the checkpoint that an entry follows: the newest at or before its parent.
 fn parent_of(state: &ThreadState, older: &[ThreadState]) -> Option<CheckpointId> {
-    if state.parent == Seq(0) {
-        return None;
+    let mut parent = state.parent;
+    for (index, found) in older.iter().enumerate() {
+        if found.seq > parent {
+            continue;
+        }
+        if source_of(found, older.get(index + 1)).is_some() {
+            return Some(CheckpointId::after(found.seq));
+        }
+        if found.kind == EntryKind::Fork {
+            parent = found.parent;
+        }
     }
-    let mut candidates = (0..older.len()).filter(|index| older[*index].seq <= state.parent);
-    let found = candidates.find(|index| source_of(&older[*index], older.get(index + 1)).is_some());
     // A fork may continue from an entry that was not read.
-    let seq = found.map_or(state.parent, |index| older[index].seq);
-    Some(CheckpointId::after(seq))
+    (parent > Seq(0)).then(|| CheckpointId::after(parent))
 }
 
-/// Reads at most `limit` checkpoints of a subgraph that are older than `before`, newest first.
-pub(crate) async fn of_subgraph(
-    app: &Shared,
-    graph: &Arc<Definition>,
+/// Reads which checkpoint of a graph a client names: a string, `{"checkpoint_id"}`, or a `config` around it.
+pub(crate) fn named_checkpoint(
     thread: &ThreadId,
-    frame: &FramePath,
-    before: Option<CheckpointId>,
-    limit: usize,
-) -> ApiResult<Vec<Checkpoint>> {
-    let is_older = |checkpoint: &Checkpoint| before.is_none_or(|before| checkpoint.id < before);
-    let above = before.map(|before| before.seq.next());
-    let runtime = &app.runtime;
-    // One more than wanted, which is the parent of the last. Some may be as new as `before`.
-    let states = runtime.subgraph_states_of(graph, thread, frame, above, limit + PLACES_MAX);
-    let states = states.await?;
-    let mut found: Vec<Checkpoint> = Vec::new();
-    let mut older: Option<(&ThreadState, CheckpointId)> = None;
-    for state in states.iter().rev() {
-        // The states of an entry are two places apart: one is before the input, if there is one.
-        let place = match older {
-            Some((older, id)) if older.seq == state.seq => id.place.saturating_add(2),
-            _ => AFTER,
-        };
-        let id = CheckpointId {
-            seq: state.seq,
-            place,
-        };
-        let source = match state.kind {
-            EntryKind::Update => "update",
-            _ => "loop",
-        };
-        let after = Checkpoint {
-            id,
-            parent: older.map(|(_, id)| id),
-            source,
-            step: i64::try_from(state.step).unwrap_or(i64::MAX),
-            state: state.clone(),
-        };
-        let shown = with_input(after, older.map(|(older, _)| older));
-        found.extend(shown.into_iter().rev());
-        older = Some((state, id));
-    }
-    found.reverse();
-    found.retain(is_older);
-    found.truncate(limit);
-    Ok(found)
-}
-
-/// Reads which checkpoint a client names: a string, `{"checkpoint_id"}`, or a `config` around it.
-pub(crate) fn named_checkpoint(thread: &ThreadId, value: &Json) -> Option<CheckpointId> {
+    namespace: &str,
+    value: &Json,
+) -> Option<CheckpointId> {
     let text = value
         .as_str()
         .or_else(|| value.get("checkpoint_id")?.as_str())
         .or_else(|| value.get("configurable")?.get("checkpoint_id")?.as_str())?;
-    CheckpointId::parse(thread, text)
+    CheckpointId::parse_in(thread, namespace, text)
 }
 
-/// Number of states of a subgraph that may be in the entry of a checkpoint, where they are newer than it.
-const PLACES_MAX: usize = 128;
+/// What made the checkpoint of a thread that continues from an older one.
+pub(crate) const FORK: &str = "fork";
 /// Highest number of entries that are read at once.
 const PAGE_MAX: u32 = 1_000;

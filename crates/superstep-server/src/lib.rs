@@ -7,8 +7,8 @@
 //! # What is served
 //!
 //! Assistants (a graph with a configuration), threads and their states, histories and forks, runs (in the background, awaited or
-//! streamed), crons (runs that repeat on a schedule), interrupts and their answers (human-in-the-loop), and the long-term store. The
-//! LangGraph SDKs for Python and JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
+//! streamed), crons (runs that repeat on a schedule), interrupts and their answers (human-in-the-loop), files of threads, and the
+//! long-term store. The LangGraph SDKs for Python and JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
 //!
 //! # What callers may write
 //!
@@ -64,7 +64,7 @@
 //!
 //! # In reading order
 //!
-//! [`Server`] and [`ServerBuilder`] are the whole public interface. Inside: `routes` has a file for each resource, `start` is the one
+//! [`Server`] and [`ServerBuilder`] are the public interface, with [`ThreadFiles`] for the files of threads. Inside: `routes` has a file for each resource, `start` is the one
 //! way to submit a run, `history` turns the log into checkpoints, `wire` has the JSON forms.
 
 mod assistant;
@@ -74,9 +74,11 @@ mod cors;
 mod cron;
 mod error;
 mod feed;
+mod files;
 mod history;
 mod protocol;
 mod routes;
+mod serving;
 mod start;
 mod stream;
 mod thread;
@@ -84,7 +86,6 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -93,7 +94,6 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use axum::serve::ListenerExt;
 use http::StatusCode;
 use superstep::graph::Definition;
 use superstep::registry::Registry;
@@ -106,6 +106,11 @@ use crate::cors::AllowedOrigins;
 use crate::error::ApiError;
 use crate::feed::Feeds;
 
+pub use crate::files::{
+    BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
+    ThreadFiles,
+};
+
 /// An HTTP server of graphs. See the [crate's documentation](crate) for an example.
 pub struct Server {
     app: App,
@@ -116,6 +121,7 @@ pub struct ServerBuilder {
     runtime: Runtime,
     registry: Arc<dyn Registry>,
     store: Option<Arc<dyn Store>>,
+    files: Option<Arc<dyn ThreadFiles>>,
     graphs: BTreeMap<String, Arc<Definition>>,
     reserved: BTreeSet<String>,
     runs_max: usize,
@@ -133,6 +139,7 @@ impl Server {
             runtime,
             registry,
             store: None,
+            files: None,
             graphs: BTreeMap::new(),
             reserved: BTreeSet::new(),
             runs_max: RUNS_MAX,
@@ -161,29 +168,13 @@ impl Server {
         listener: tokio::net::TcpListener,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> std::io::Result<()> {
-        let (stopped, mut is_stopped) = tokio::sync::watch::channel(false);
         let app = self.app.clone();
-        let graceful = async move {
+        let stop = async move {
             stop.await;
             drain(&app).await;
-            stopped.send_replace(true);
         };
-        // Events are small, and the kernel must not wait for more of them. It fails for a connection that is gone already.
-        let listener = listener.tap_io(|connection| {
-            let _ = connection.set_nodelay(true);
-        });
-        // Built once, and not again for every connection.
-        let router = self.router().into_make_service();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(graceful);
-        let cut = async {
-            // The sender is dropped only with the whole future.
-            let _ = is_stopped.wait_for(|stopped| *stopped).await;
-            tokio::time::sleep(LAST_REPLIES).await;
-        };
-        tokio::select! {
-            served = serving.into_future() => served,
-            () = cut => Ok(()),
-        }
+        serving::serve(listener, self.router(), stop, LAST_REPLIES).await;
+        Ok(())
     }
 
     /// Takes no further runs, and returns when those in progress have stopped at the end of their supersteps. What is left is
@@ -213,6 +204,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Stores the files of threads, which callers upload and fetch. [`FolderFiles`] stores them in a folder. Default: none.
+    #[must_use]
+    pub fn files(mut self, files: Arc<dyn ThreadFiles>) -> Self {
+        self.files = Some(files);
         self
     }
 
@@ -262,6 +260,7 @@ impl ServerBuilder {
             runtime: self.runtime,
             queue,
             store: self.store,
+            files: self.files,
             graphs: self.graphs,
             reserved: self.reserved,
             feeds: Feeds::default(),
@@ -291,6 +290,7 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     pub(crate) queue: RunQueue,
     pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) files: Option<Arc<dyn ThreadFiles>>,
     /// The served graphs by name.
     pub(crate) graphs: BTreeMap<String, Arc<Definition>>,
     /// First segments of the store's namespaces that callers cannot reach, besides Superstep's own.

@@ -15,7 +15,7 @@ pub(crate) use body::{
     CheckpointBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect, RunBody,
     no_checkpoint,
 };
-pub(crate) use request::{pairs_as_object, read_goto};
+pub(crate) use request::{no_payload, pairs_as_object, read_goto};
 pub(crate) use rollback::{cancel_runs, roll_back};
 pub(crate) use temporary::discard;
 pub(crate) use tick::{check_cron, fire_tick};
@@ -25,6 +25,7 @@ use std::sync::atomic::Ordering;
 
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value as Json, json};
+use superstep::checkpoint::format::Stop;
 use superstep::checkpoint::{Head, Metadata, NewThread, ThreadAnnotation, ThreadRow};
 use superstep::driver::QueuedRequest;
 use superstep::error::OpenError;
@@ -109,14 +110,18 @@ pub(crate) async fn submit(
     };
     let PreparedRun {
         new,
+        naming,
         place,
         graph,
         dropped,
     } = prepared;
     // Before the run can begin, so that its first events are not missed.
     place.announce(app, &graph, awaits);
-    let row = match app.queue.submit(&new).await? {
-        CreatedRun::Stored(_) => pending_row(new),
+    // Side by side, so that a store can make both durable at once.
+    let (created, ()) = tokio::join!(app.queue.submit(&new), place.name(app, naming.as_ref()));
+    let row = match created? {
+        // A client sees a new run as pending, also if it began at once.
+        CreatedRun::Stored(_) | CreatedRun::Begun => pending_row(new),
         CreatedRun::Exists(row, _) => *row,
         CreatedRun::Busy => return Err(ApiError::busy()),
     };
@@ -133,6 +138,8 @@ pub(crate) async fn submit(
 /// A run that can be stored.
 struct PreparedRun {
     new: NewRun,
+    /// What the thread's metadata do not say yet.
+    naming: Option<ThreadAnnotation>,
     place: RunPlace,
     graph: Arc<Definition>,
     /// Names in the input that the graph does not know.
@@ -157,10 +164,14 @@ async fn prepare(
     if body.webhook.is_some() {
         return Err(no_webhooks());
     }
-    let assistant = assistant::find(app, caller, &body.assistant_id).await?;
-    let assistant = assistant.ok_or_else(nothing_to_run_on)?;
+    let (assistant, place) = tokio::join!(
+        assistant::find(app, caller, &body.assistant_id),
+        RunPlace::find(app, caller, target, body)
+    );
+    let assistant = assistant?.ok_or_else(nothing_to_run_on)?;
     let graph = assistant::graph_of(app, &assistant)?;
-    let place = RunPlace::find(app, caller, target, &graph, body).await?;
+    let place = place?;
+    place.check_graph(&graph)?;
     let config = RunConfig::of(&assistant, body);
     let options = config.options(&graph, body)?;
     let delay = delay_ms(body)?;
@@ -193,7 +204,7 @@ async fn prepare(
         config: &config,
     };
     let planned = plan.make().await?;
-    place.name_assistant(app, &assistant, body).await?;
+    let naming = place.create_or_plan_name(app, &assistant, body).await?;
     let now = app.runtime.now();
     let new = NewRun {
         id,
@@ -203,7 +214,7 @@ async fn prepare(
         request: QueuedRequest::new(graph.name(), planned.request, &options)?
             .to_bytes(&place.thread),
         arguments,
-        metadata: run_metadata(body, &assistant),
+        metadata: run_metadata(body, &assistant, place.row.as_ref()),
         when_busy: match body.strategy() {
             MultitaskStrategy::Reject => WhenBusy::Reject,
             _ => WhenBusy::Enqueue,
@@ -213,6 +224,7 @@ async fn prepare(
     };
     Ok(Preparation::Ready(Box::new(PreparedRun {
         new,
+        naming,
         place,
         graph,
         dropped: planned.dropped,
@@ -243,7 +255,7 @@ pub(crate) async fn final_values(
         state = last.unwrap_or(state);
     }
     let mut values = wire::values(graph, &state.values);
-    if row.status == RunStatus::Interrupted {
+    if matches!(state.stop, Some(Stop::Paused { .. })) {
         let open = wire::open_interrupts(app, thread, state.stop.as_ref()).await?;
         let shown = open.iter();
         let shown = shown.map(|open| wire::streamed_interrupt(&open.interrupt));
@@ -275,33 +287,42 @@ impl RunPlace {
         app: &Shared,
         caller: &Caller,
         target: &ThreadTarget,
-        graph: &Definition,
         body: &RunBody,
     ) -> ApiResult<Self> {
         let thread = match target {
             ThreadTarget::Thread(thread) => thread,
-            ThreadTarget::Temporary => return Ok(Self::new(caller.new_thread()?, body)),
+            ThreadTarget::Temporary => {
+                let thread = match &body.idempotency_key {
+                    Some(key) => keyed_thread(caller, body, key)?,
+                    None => caller.new_thread()?,
+                };
+                return Ok(Self::new(thread, body));
+            }
             ThreadTarget::TemporaryNamed(thread) => return Ok(Self::new(thread.clone(), body)),
         };
         let row = thread::find(app, thread).await?;
-        match &row {
-            None if body.if_not_exists.unwrap_or_default() == IfNotExists::Reject => {
-                return Err(nothing_to_run_on());
-            }
-            Some(row) if !row.graph.is_empty() && row.graph != graph.name() => {
-                return Err(ApiError::from(OpenError::OtherGraph {
-                    thread: thread.clone(),
-                    found: row.graph.clone(),
-                    wanted: graph.name().to_owned(),
-                }));
-            }
-            _ => {}
+        if row.is_none() && body.if_not_exists.unwrap_or_default() == IfNotExists::Reject {
+            return Err(nothing_to_run_on());
         }
         Ok(Self {
             thread: thread.clone(),
             row,
             is_temporary: false,
         })
+    }
+
+    /// Refuses a run of another graph than those before it on the thread.
+    fn check_graph(&self, graph: &Definition) -> ApiResult<()> {
+        match &self.row {
+            Some(row) if !row.graph.is_empty() && row.graph != graph.name() => {
+                Err(ApiError::from(OpenError::OtherGraph {
+                    thread: self.thread.clone(),
+                    found: row.graph.clone(),
+                    wanted: graph.name().to_owned(),
+                }))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns a thread that the run creates.
@@ -333,13 +354,13 @@ impl RunPlace {
         }
     }
 
-    /// Creates the thread, or adds to its metadata which assistant runs on it: clients filter by it.
-    async fn name_assistant(
+    /// Creates the thread, or returns what to add to its metadata: which assistant runs on it, because clients filter by it.
+    async fn create_or_plan_name(
         &self,
         app: &Shared,
         assistant: &Assistant,
         body: &RunBody,
-    ) -> ApiResult<()> {
+    ) -> ApiResult<Option<ThreadAnnotation>> {
         let named = Metadata::from([
             ("graph_id".to_owned(), Json::from(assistant.graph.clone())),
             (
@@ -350,16 +371,15 @@ impl RunPlace {
         let at = app.runtime.now();
         if let Some(row) = &self.row {
             let is_named = |(name, value): (&String, &Json)| row.metadata.get(name) == Some(value);
-            if !named.iter().all(is_named) {
-                let change = ThreadAnnotation {
-                    metadata: named,
-                    graph: Some(assistant.graph.clone()),
-                    lifetime: None,
-                    at,
-                };
-                app.runtime.annotate_thread(&self.thread, &change).await?;
+            if named.iter().all(is_named) {
+                return Ok(None);
             }
-            return Ok(());
+            return Ok(Some(ThreadAnnotation {
+                metadata: named,
+                graph: Some(assistant.graph.clone()),
+                lifetime: None,
+                at,
+            }));
         }
         let mut metadata: Metadata = body
             .metadata
@@ -376,7 +396,17 @@ impl RunPlace {
         };
         // Another request may have created it meanwhile.
         app.runtime.create_thread(&self.thread, &new).await?;
-        Ok(())
+        Ok(None)
+    }
+
+    /// Adds to the metadata of the thread which assistant runs on it.
+    async fn name(&self, app: &Shared, naming: Option<&ThreadAnnotation>) {
+        let Some(naming) = naming else { return };
+        let named = app.runtime.annotate_thread(&self.thread, naming).await;
+        if let Err(error) = named {
+            // The run may be stored, and the next one on the thread names it again.
+            tracing::warn!(thread = %self.thread, ?error, "a thread does not say which assistant runs on it");
+        }
     }
 
     /// Lets the feed of the thread read what the run does.
@@ -398,6 +428,19 @@ impl RunPlace {
     }
 }
 
+/// Returns the thread of a stateless run under a key: the same for every request with this key.
+fn keyed_thread(caller: &Caller, body: &RunBody, key: &str) -> ApiResult<ThreadId> {
+    if body.on_completion.unwrap_or_default() == OnCompletion::Delete {
+        // A request that is sent again after the run would start it again.
+        return Err(ApiError::invalid(
+            "`Idempotency-Key` needs a thread that is kept, because a deleted one is forgotten; run on a thread, or set \
+             `on_completion` to `keep`",
+        ));
+    }
+    let name = wire::uuid_of_name(KEYED_THREADS, key.as_bytes());
+    caller.thread(&name.to_string())
+}
+
 /// Returns the run of a request that was sent again under its key.
 fn repeated(
     row: RunRow,
@@ -417,8 +460,21 @@ fn repeated(
     })
 }
 
-fn run_metadata(body: &RunBody, assistant: &Assistant) -> Json {
-    let mut metadata = body.metadata.clone().unwrap_or_default();
+/// Returns the metadata of a run: the assistant's, the thread's on top, then what the request says.
+fn run_metadata(body: &RunBody, assistant: &Assistant, thread: Option<&ThreadRow>) -> Json {
+    let mut metadata = assistant.metadata.as_object().cloned().unwrap_or_default();
+    metadata.extend(thread.into_iter().flat_map(|row| row.metadata.clone()));
+    let configured = body
+        .config
+        .as_ref()
+        .and_then(|config| config.get("metadata"));
+    metadata.extend(
+        configured
+            .and_then(Json::as_object)
+            .cloned()
+            .unwrap_or_default(),
+    );
+    metadata.extend(body.metadata.clone().unwrap_or_default());
     metadata.insert("graph_id".to_owned(), assistant.graph.clone().into());
     let id = wire::uuid(assistant.id.to_bytes());
     metadata.insert("assistant_id".to_owned(), id.into());
@@ -434,6 +490,8 @@ fn delay_ms(body: &RunBody) -> ApiResult<u64> {
     }
 }
 
+/// Namespace of the ids of threads that are named by a key.
+const KEYED_THREADS: [u8; 16] = *b"superstep thread";
 /// Number of entries of later runs behind which the result of a run is found.
 const LOOKED_BACK: u32 = 64;
 /// Highest number of dropped names that a response lists, and the longest of them.

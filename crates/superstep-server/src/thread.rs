@@ -59,18 +59,9 @@ pub(crate) async fn active_runs(app: &Shared, thread: &ThreadId) -> ApiResult<Ve
 
 /// Returns the threads of a tenant that have pending or running runs.
 pub(crate) async fn busy_threads(app: &Shared, tenant: &str) -> ApiResult<BTreeSet<ThreadId>> {
-    let query = RunQuery {
-        tenant: tenant.to_owned(),
-        statuses: vec![RunStatus::Pending, RunStatus::Running],
-        page: Page {
-            limit: ACTIVE_MAX,
-            offset: 0,
-        },
-        ..RunQuery::default()
-    };
-    let rows = app.registry().runs(&query).await?;
-    Ok(rows.into_iter().map(|row| row.thread).collect())
+    let active = app.registry().active_runs(tenant, ACTIVE_MAX).await?;
+    Ok(active.into_iter().map(|run| run.thread).collect())
 }
 
 /// Number of active runs that are looked at.
-const ACTIVE_MAX: u32 = 10_000;
+pub(crate) const ACTIVE_MAX: u32 = 10_000;

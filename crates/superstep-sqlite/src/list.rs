@@ -313,10 +313,25 @@ pub(crate) fn interrupts(
             None => return Ok(Vec::new()),
         },
     };
+    // Bound as a JSON text, so that one statement serves lists of any length.
+    let threads = match query.threads.is_empty() {
+        true => None,
+        false => {
+            let own = query.threads.iter();
+            let own = own.filter(|thread| thread.tenant() == query.tenant);
+            Some(serde_json::to_string(&named(connection, tenant, own)?)?)
+        }
+    };
     let due = query.due.map(|due| due.0);
     let limit = query.page.limit.min(PAGE_MAX);
     let mut params: Vec<&dyn ToSql> = vec![&tenant, &limit, &query.page.offset];
     let mut sql = INTERRUPTS.to_owned();
+    if let Some(threads) = &threads {
+        params.push(threads);
+        // A `+` keeps the planner from reading all interrupts of the tenant.
+        sql = sql.replace("i.tenant", "+i.tenant");
+        sql.push_str(" AND i.thread IN (SELECT value FROM json_each(?4))");
+    }
     if query.open_only {
         sql.push_str(" AND i.answer IS NULL AND i.closed IS NULL");
     }
@@ -331,7 +346,7 @@ pub(crate) fn interrupts(
         }
     }
     // Few interrupts are due: find them by deadline and sort them, instead of scanning by age.
-    let age = if due.is_some() || thread.is_some() {
+    let age = if due.is_some() || thread.is_some() || threads.is_some() {
         "+i.asked_at"
     } else {
         "i.asked_at"
@@ -405,9 +420,28 @@ pub(crate) fn unfinished(
     Ok(found)
 }
 
+/// Returns the numbers of those threads that exist.
+pub(crate) fn named<'a>(
+    connection: &Connection,
+    tenant: i64,
+    ids: impl Iterator<Item = &'a ThreadId>,
+) -> rusqlite::Result<BTreeSet<i64>> {
+    let mut select = connection
+        .prepare_cached("SELECT id FROM thread WHERE tenant = ?1 AND name = ?2 AND status <> 6")?;
+    let mut threads = BTreeSet::new();
+    for id in ids {
+        let mut rows = select.query((tenant, id.name()))?;
+        if let Some(row) = rows.next()? {
+            threads.insert(row.get(0)?);
+        }
+    }
+    Ok(threads)
+}
+
 /// Returns the number of rows in a page.
 pub(crate) fn rows_max(page: Page) -> usize {
     page.limit.min(PAGE_MAX) as usize
 }
 
-const PAGE_MAX: u32 = 1_000;
+/// A server reads one row more than its longest page has, to see whether another page follows.
+const PAGE_MAX: u32 = 1_001;

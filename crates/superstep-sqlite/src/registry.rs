@@ -6,14 +6,14 @@ mod assistants;
 mod crons;
 mod runs;
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::error::CheckpointError;
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
-    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
-    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
+    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
 };
 use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 
@@ -24,6 +24,11 @@ impl Registry for Sqlite {
     fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
         let run = run.clone();
         Box::pin(async move { Ok(self.write(move |db| runs::create(db, &run)).await?) })
+    }
+
+    fn begin_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        let run = run.clone();
+        Box::pin(async move { Ok(self.write(move |db| runs::begin(db, &run)).await?) })
     }
 
     fn run<'a>(
@@ -38,6 +43,18 @@ impl Registry for Sqlite {
     fn runs<'a>(&'a self, query: &'a RunQuery) -> BoxFuture<'a, CheckpointResult<Vec<RunRow>>> {
         let query = query.clone();
         Box::pin(async move { Ok(self.list(move |db| runs::list(db, &query)).await?) })
+    }
+
+    fn active_runs<'a>(
+        &'a self,
+        tenant: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ActiveRun>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            let read = move |db: &Connection| runs::list_active(db, &tenant, limit);
+            Ok(self.list(read).await?)
+        })
     }
 
     fn take_runs(

@@ -1,18 +1,19 @@
 //! Search for threads.
 //!
 //! A search that names threads reads those. Any other takes the rarest of its conditions that have [terms](crate::terms), reads the
-//! rows that have one of them, and sorts those that match. If even the rarest condition is common, it reads the rows in the order
-//! of the list until the page is full, which is soon then. Either way each row is compared with the query itself.
+//! rows that have one of them, and sorts those that match. If they are many, it sorts only their keys, and reads rows until the page
+//! is full. If even the rarest condition is common, it reads the rows in the order of the list, and the page is full soon. Either way
+//! each row is compared with the query itself.
 
 use std::collections::BTreeSet;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, Rows};
 use superstep_core::checkpoint::{Status, ThreadQuery, ThreadRow, ThreadSort};
 use superstep_core::{ThreadId, Timestamp};
 
 use crate::fault::{Fault, SqliteError};
-use crate::list::{ListRow, rows_max};
+use crate::list::{ListRow, named, rows_max};
 use crate::read;
 use crate::terms;
 
@@ -32,6 +33,29 @@ pub(crate) fn threads(
             Ok(page)
         }
         None => scan(connection, tenant, query, &mut reader),
+    }
+}
+
+/// Reads rows in the order of the list until the page is full. If a condition of the query is not common, this sorts only the keys of
+/// the threads that meet it; otherwise an index has the order, and the page is full soon.
+fn scan(
+    connection: &Connection,
+    tenant: i64,
+    query: &ThreadQuery,
+    reader: &mut RowReader<'_>,
+) -> Result<Vec<ThreadRow>, Fault> {
+    let statuses = status_mask(&query.statuses);
+    match rarest(connection, tenant, query, SORTED_MAX)? {
+        Some(mut terms) => {
+            terms.push(terms::overfull(tenant));
+            let terms = serde_json::to_string(&terms)?;
+            let mut keys = connection.prepare_cached(&keys_of_terms(query))?;
+            reader.fill_page(keys.query((tenant, statuses, terms))?)
+        }
+        None => {
+            let mut keys = connection.prepare_cached(keys(query.sort, query.is_ascending))?;
+            reader.fill_page(keys.query([tenant, statuses])?)
+        }
     }
 }
 
@@ -88,7 +112,7 @@ fn candidates(
         let own = ids.iter().filter(|id| id.tenant() == query.tenant);
         return named(connection, tenant, own).map(Some);
     }
-    let Some(mut terms) = rarest(connection, tenant, query)? else {
+    let Some(mut terms) = rarest(connection, tenant, query, CANDIDATES_MAX)? else {
         return Ok(None);
     };
     terms.push(terms::overfull(tenant));
@@ -103,37 +127,20 @@ fn candidates(
     Ok(Some(threads))
 }
 
-/// Returns the numbers of those threads that exist.
-fn named<'a>(
-    connection: &Connection,
-    tenant: i64,
-    ids: impl Iterator<Item = &'a ThreadId>,
-) -> rusqlite::Result<BTreeSet<i64>> {
-    let mut select = connection
-        .prepare_cached("SELECT id FROM thread WHERE tenant = ?1 AND name = ?2 AND status <> 6")?;
-    let mut threads = BTreeSet::new();
-    for id in ids {
-        let mut rows = select.query((tenant, id.name()))?;
-        if let Some(row) = rows.next()? {
-            threads.insert(row.get(0)?);
-        }
-    }
-    Ok(threads)
-}
-
-/// Returns the terms of the condition that the fewest threads meet, if they are few.
+/// Returns the terms of the condition that the fewest threads meet, if these are at most so many.
 fn rarest(
     connection: &Connection,
     tenant: i64,
     query: &ThreadQuery,
+    most: i64,
 ) -> rusqlite::Result<Option<Vec<i64>>> {
     let mut select = connection
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM term WHERE term = ?1 LIMIT ?2)")?;
     let mut count = |term: i64| -> rusqlite::Result<i64> {
-        select.query_row([term, CANDIDATES_MAX + 1], |row| row.get(0))
+        select.query_row([term, most + 1], |row| row.get(0))
     };
     let overfull = count(terms::overfull(tenant))?;
-    let mut best = (CANDIDATES_MAX + 1, None);
+    let mut best = (most + 1, None);
     for terms in terms::of_query(tenant, query) {
         let mut found = overfull;
         for term in &terms {
@@ -144,32 +151,6 @@ fn rarest(
         }
     }
     Ok(best.1)
-}
-
-/// Reads rows in the order of the list until the page is full.
-fn scan(
-    connection: &Connection,
-    tenant: i64,
-    query: &ThreadQuery,
-    reader: &mut RowReader<'_>,
-) -> Result<Vec<ThreadRow>, Fault> {
-    let mut keys = connection.prepare_cached(keys(query.sort, query.is_ascending))?;
-    let mut keys = keys.query([tenant, status_mask(&query.statuses)])?;
-    let limit = rows_max(query.page);
-    let mut found = Vec::new();
-    let mut passed_over = 0;
-    while found.len() < limit {
-        let Some(key) = keys.next()? else { break };
-        let Some(thread) = reader.read(key.get(0)?)? else {
-            continue;
-        };
-        if passed_over < query.page.offset {
-            passed_over += 1;
-        } else {
-            found.push(thread);
-        }
-    }
-    Ok(found)
 }
 
 /// Returns the statement that lists the numbers of a tenant's threads in an order. Its second parameter has a bit for each wanted
@@ -213,6 +194,25 @@ const fn keys(sort: ThreadSort, is_ascending: bool) -> &'static str {
     }
 }
 
+/// Returns the statement that lists the numbers of the threads that have one of the terms of its third parameter, in the order of the
+/// query. A thread whose rows are missing is not left out.
+fn keys_of_terms(query: &ThreadQuery) -> String {
+    let column = match query.sort {
+        ThreadSort::Updated => "l.updated",
+        ThreadSort::Created => "l.created",
+        ThreadSort::Id => "t.name",
+        ThreadSort::Status => "t.status",
+    };
+    let direction = if query.is_ascending { "" } else { " DESC" };
+    format!(
+        "SELECT x.thread
+         FROM (SELECT DISTINCT thread FROM term WHERE term IN (SELECT value FROM json_each(?3))) x
+         LEFT JOIN line l ON l.thread = x.thread LEFT JOIN thread t ON t.id = x.thread
+         WHERE coalesce(l.tenant, ?1) = ?1 AND (?2 = 0 OR coalesce(?2 >> t.status & 1, 1))
+         ORDER BY {column}{direction}, t.name"
+    )
+}
+
 /// Returns a number with a bit for each status.
 fn status_mask(statuses: &[Status]) -> i64 {
     let bits = statuses.iter().map(|status| 1_i64 << (*status as u8));
@@ -243,6 +243,25 @@ impl<'c> RowReader<'c> {
             tenant,
             query,
         })
+    }
+
+    /// Returns the page of the query from the numbers of threads in its order.
+    fn fill_page(&mut self, mut keys: Rows<'_>) -> Result<Vec<ThreadRow>, Fault> {
+        let page = self.query.page;
+        let mut found = Vec::new();
+        let mut passed_over = 0;
+        while found.len() < rows_max(page) {
+            let Some(key) = keys.next()? else { break };
+            let Some(thread) = self.read(key.get(0)?)? else {
+                continue;
+            };
+            if passed_over < page.offset {
+                passed_over += 1;
+            } else {
+                found.push(thread);
+            }
+        }
+        Ok(found)
     }
 
     /// Returns those of the threads that match, in no order.
@@ -286,8 +305,10 @@ impl<'c> RowReader<'c> {
     }
 }
 
-/// Maximum number of rows to read by term; beyond it a search reads rows in the order of the list.
+/// Maximum number of rows to read by term; beyond it a search sorts the keys of rows and reads rows until its page is full.
 const CANDIDATES_MAX: i64 = 1_024;
+/// Maximum number of keys to sort; beyond it a search reads rows in the order of the list.
+const SORTED_MAX: i64 = 8_192;
 
 #[cfg(test)]
 mod tests;

@@ -59,10 +59,15 @@ impl LogPlace {
         Self { after, seen: None }
     }
 
-    /// The entry of the item is read again, because others may follow in it.
+    /// The entry of the item is read again, because others may follow in it, unless the id is behind all of them: what came before
+    /// the entry may have been pruned.
     pub(crate) fn after_event(id: EventId) -> Self {
+        let after = match id.index {
+            u32::MAX => id.seq,
+            _ => Seq(id.seq.0.saturating_sub(1)),
+        };
         Self {
-            after: Seq(id.seq.0.saturating_sub(1)),
+            after,
             seen: Some(id),
         }
     }
@@ -121,7 +126,7 @@ impl EventReader {
             if !self.ready.is_empty() {
                 return Ok(std::mem::take(&mut self.ready));
             }
-            match self.read().await {
+            match self.read_between_live().await {
                 Ok(false) => {}
                 Ok(true) => continue,
                 Err(error) if self.ready.is_empty() => return Err(error),
@@ -224,19 +229,40 @@ impl EventReader {
 
     /// Reads the next batch of entries, up to `upto`. Returns false if there was none.
     async fn read(&mut self) -> Result<bool, DriveError> {
+        let entries = self.entries().await?;
+        self.take_all(&entries).await
+    }
+
+    /// Does what [`read`](Self::read) does. If there is no limit, the bus says where it is: what was stored while the log was read
+    /// comes after what its nodes showed.
+    async fn read_between_live(&mut self) -> Result<bool, DriveError> {
+        let is_limited = self.upto.is_some();
+        let mut entries = self.entries().await?;
+        if !is_limited && self.before.is_none() && matches!(self.waiting, Waiting::Shown) {
+            self.take_waiting();
+            if let Some(upto) = self.upto {
+                entries.retain(|stored| stored.seq <= upto);
+            }
+        }
+        self.take_all(&entries).await
+    }
+
+    /// Returns the next batch of entries, up to `upto`.
+    async fn entries(&self) -> Result<Vec<StoredBody>, DriveError> {
         let wanted = match self.upto {
             Some(upto) => upto.0.saturating_sub(self.after.0).min(u64::from(BATCH)),
             None => u64::from(BATCH),
         };
         if wanted == 0 {
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let limit = u32::try_from(wanted).unwrap_or(BATCH);
-        let entries = self
-            .store()
-            .entries(&self.thread, self.after, limit)
-            .await?;
-        for stored in &entries {
+        let entries = self.store().entries(&self.thread, self.after, limit);
+        Ok(entries.await?)
+    }
+
+    async fn take_all(&mut self, entries: &[StoredBody]) -> Result<bool, DriveError> {
+        for stored in entries {
             self.take(stored).await?;
         }
         if entries.is_empty() {

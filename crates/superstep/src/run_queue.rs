@@ -1,28 +1,26 @@
 //! The run queue: executes the runs of a registry. Requests survive a crash, runs of one thread keep their order, and no cluster is
 //! needed; with one, several processes share the queue.
 
+mod execution;
+
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value as Json, json};
 use superstep_core::__private::lock;
-use superstep_core::checkpoint::{CheckpointResult, Loaded, Status};
-use superstep_core::driver::{QueuedRequest, ThreadRequest};
-use superstep_core::error::{CheckpointError, OpenError};
-use superstep_core::graph::Definition;
+use superstep_core::checkpoint::{CheckpointResult, Status};
+use superstep_core::driver::QueuedRequest;
 use superstep_core::registry::{
-    CancelledRun, CreatedRun, CronTick, FiredTick, NewRun, Registry, RunEnd, RunRow, RunStatus,
-    TakenRun,
+    CancelledRun, CreatedRun, CronTick, FiredTick, NewRun, Registry, RunRow, TakenRun,
 };
-use superstep_core::run::read_state;
-use superstep_core::{Outcome, RunId, Timestamp};
+use superstep_core::{RunId, Timestamp};
 use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::drive::{DriveError, RequestEnd};
+use crate::drive::DriveError;
 use crate::runtime::Runtime;
 
 /// Executes the runs of a [`Registry`] with a [`Runtime`]: a durable queue without a cluster, or in front of one.
@@ -35,8 +33,8 @@ use crate::runtime::Runtime;
 /// `superstep-sqlite` and `superstep-postgres` have a lock for that, which a program takes before it starts the queue.
 ///
 /// If the runtime has an [engine](crate::RuntimeBuilder::engine), any number of processes share the queue. Each keeps touching the
-/// runs that it waits for. If it dies, another one takes them over after a while and sends them to the engine again, which executes
-/// a run once however often it is sent.
+/// runs that it waits for. If it dies, another one takes them over after the runtime's [lease](crate::RuntimeBuilder::lease) and sends
+/// them to the engine again, which executes a run once however often it is sent.
 pub struct RunQueue {
     shared: Arc<QueueState>,
     /// The dispatcher, which stops with the queue. Locked by a drain, which waits for its end.
@@ -49,12 +47,13 @@ struct QueueState {
     runs_max: usize,
     /// Whether other processes have a queue over the same registry, and an engine executes the runs.
     is_shared: bool,
-    /// Whether a run was submitted that is not due yet, or may have been: the dispatcher has to ask when the next one is.
-    has_later_runs: AtomicBool,
+    /// Whether a run may be pending: the dispatcher has something to look for.
+    may_have_pending: AtomicBool,
     /// Wakes the dispatcher: a run was submitted, or one that others waited for is gone.
     wake: Notify,
-    /// Runs that this process executes, each with the means to cancel it.
+    /// Runs that this process executes, or is about to, each with the means to cancel it.
     executing: Mutex<BTreeMap<RunKey, watch::Sender<bool>>>,
+    executions: Mutex<JoinSet<()>>,
     /// Callers that wait for the end of a run.
     waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<RunRow>>>>,
     is_draining: watch::Sender<bool>,
@@ -86,9 +85,10 @@ impl RunQueue {
             registry,
             runs_max: runs_max.max(1),
             is_shared,
-            has_later_runs: AtomicBool::new(true),
+            may_have_pending: AtomicBool::new(true),
             wake: Notify::new(),
             executing: Mutex::default(),
+            executions: Mutex::default(),
             waiting: Mutex::default(),
             is_draining: watch::Sender::new(false),
         });
@@ -106,18 +106,28 @@ impl RunQueue {
         &self.shared.registry
     }
 
-    /// Stores a run, to be executed when its turn comes. Submitting a run again under the same id stores and executes nothing more.
+    /// Stores a run, to be executed when its turn comes: at once if its thread is free. Submitting a run again under the same id
+    /// stores and executes nothing more.
     pub async fn submit(&self, run: &NewRun) -> Result<CreatedRun, DriveError> {
-        let created = self.shared.registry.create_run(run).await?;
+        let shared = &self.shared;
+        let created = match shared.slot_for(run) {
+            Some(slot) => {
+                let created = shared.registry.begin_run(run).await?;
+                if created == CreatedRun::Begun {
+                    shared.spawn(run.begun(), slot);
+                    return Ok(created);
+                }
+                created
+            }
+            None => shared.registry.create_run(run).await?,
+        };
         if let CreatedRun::Exists(_, request) = &created
             && !asks_the_same(request, run)
         {
             return Err(DriveError::IdReused { run: run.id });
         }
-        if run.due > self.shared.now() {
-            self.shared.has_later_runs.store(true, Ordering::Relaxed);
-        }
-        self.shared.wake.notify_one();
+        shared.may_have_pending.store(true, Ordering::Relaxed);
+        shared.wake.notify_one();
         Ok(created)
     }
 
@@ -125,6 +135,7 @@ impl RunQueue {
     /// again, here or in another process, stores and executes nothing more.
     pub async fn fire(&self, tick: &CronTick) -> Result<FiredTick, DriveError> {
         let fired = self.shared.registry.fire_cron(tick).await?;
+        self.shared.may_have_pending.store(true, Ordering::Relaxed);
         self.shared.wake.notify_one();
         Ok(fired)
     }
@@ -133,11 +144,18 @@ impl RunQueue {
     pub async fn wait(&self, tenant: &str, id: RunId) -> Result<Option<RunRow>, DriveError> {
         let key = (tenant.to_owned(), id);
         loop {
-            // Before the row is read, so that an end in between is noticed.
+            // Before anything is read, so that an end in between is noticed.
             let ended = self.shared.subscribe(key.clone());
-            let row = self.shared.registry.run(tenant, id).await;
+            // What this process executes, it reports.
+            let row = match self.shared.is_executing(&key) {
+                true => None,
+                false => Some(self.shared.registry.run(tenant, id).await),
+            };
             let is_active = |row: &RunRow| row.status.is_active();
-            let goes_on = matches!(&row, Ok(Some(row)) if is_active(row));
+            let goes_on = match &row {
+                None => true,
+                Some(row) => matches!(row, Ok(Some(row)) if is_active(row)),
+            };
             if goes_on {
                 // Nothing is sent for a run that was deleted, or that another process executes.
                 if let Ok(Ok(row)) = tokio::time::timeout(self.shared.end_poll(), ended).await {
@@ -147,7 +165,7 @@ impl RunQueue {
                 drop(ended);
             }
             self.shared.forget_closed(&key);
-            if !goes_on {
+            if let (false, Some(row)) = (goes_on, row) {
                 return Ok(row?);
             }
         }
@@ -196,8 +214,13 @@ impl RunQueue {
             if !row.status.is_active() {
                 break;
             }
-            // Again and again: a cancel that comes before a worker has claimed the thread is forgotten by the claim.
-            self.shared.runtime.cancel(&row.thread).await?;
+            // Again and again: a cancel that comes before a worker has claimed the thread is forgotten by the claim. But only while
+            // the run is active, without waiting for the thread: the next run on it may start at any time.
+            let store = self.shared.runtime.local.store();
+            let glance = store.glance(&row.thread, None).await?;
+            if glance.is_some_and(|glance| glance.status == Status::Running && !glance.cancel) {
+                store.request_cancel(&row.thread).await?;
+            }
             tokio::time::sleep(CANCEL_AGAIN).await;
         }
         Ok(())
@@ -210,6 +233,15 @@ impl RunQueue {
         self.shared.runtime.drain().await;
         let mut dispatcher = self.dispatcher.lock().await;
         while dispatcher.join_next().await.is_some() {}
+        let mut executions = std::mem::take(&mut *lock(&self.shared.executions));
+        while executions.join_next().await.is_some() {}
+    }
+}
+
+impl Drop for RunQueue {
+    fn drop(&mut self) {
+        // They hold what they are held by.
+        lock(&self.shared.executions).abort_all();
     }
 }
 
@@ -232,72 +264,78 @@ fn asks_the_same(stored: &[u8], run: &NewRun) -> bool {
 
 /// Takes runs from the registry and executes them, until the queue drains.
 async fn dispatch(shared: Arc<QueueState>) {
-    let mut executions = JoinSet::new();
     let mut draining = shared.is_draining.subscribe();
     // Runs may be marked as running in a reply that did not arrive, perhaps only after the store answers again.
     let mut looked_for_lost = Instant::now();
-    // When the next run is due, and when the registry was asked.
-    let mut next_due = None;
-    let mut looked_ahead = Instant::now();
+    let mut looked = Instant::now();
     loop {
         if !shared.is_shared && looked_for_lost.elapsed() > RELEASE_EVERY {
             match shared.release_lost_runs().await {
                 Ok(0) => {}
-                Ok(released) => tracing::warn!(released, "runs that got lost are pending again"),
+                Ok(released) => {
+                    tracing::warn!(released, "runs that got lost are pending again");
+                    shared.may_have_pending.store(true, Ordering::Relaxed);
+                }
                 Err(error) => tracing::warn!(?error, "the registry did not answer"),
             }
             looked_for_lost = Instant::now();
         }
-        let (mut may_have_more, mut next_look) = (false, LOOK_AGAIN);
-        let room = shared.runs_max.saturating_sub(executions.len());
-        if room > 0 && !*draining.borrow_and_update() {
+        let mut next_look = LOOK_AGAIN;
+        let room = shared.room();
+        let is_due =
+            shared.may_have_pending.load(Ordering::Relaxed) || looked.elapsed() > LOOK_AGAIN;
+        if room > 0 && is_due && !*draining.borrow_and_update() {
+            looked = Instant::now();
             let limit = u32::try_from(room.min(TAKEN_AT_ONCE)).unwrap_or(u32::MAX);
-            match shared.registry.take_runs(shared.runtime.now(), limit).await {
-                Ok(taken) => {
-                    may_have_more = taken.len() == limit as usize;
-                    for run in taken {
-                        // Known before the task runs, so that a cancel finds it.
-                        let cancelled = shared.begin(&run);
-                        executions.spawn(execute_to_its_end(shared.clone(), run, cancelled));
-                    }
+            match take(&shared, limit).await {
+                Ok(taken) if taken == limit && shared.room() > 0 => continue,
+                Ok(_) => next_look = shared.time_until_next().await,
+                Err(error) => {
+                    shared.may_have_pending.store(true, Ordering::Relaxed);
+                    tracing::warn!(?error, "the registry did not answer");
                 }
-                Err(error) => tracing::warn!(?error, "the registry did not answer"),
             }
-            // A run that is due now was taken, or waits for one whose end wakes the dispatcher.
-            let is_past = next_due.is_some_and(|due| due <= shared.now());
-            if is_past
-                || shared.has_later_runs.swap(false, Ordering::Relaxed)
-                || looked_ahead.elapsed() > LOOK_AGAIN
-            {
-                next_due = shared.registry.next_due().await.unwrap_or_default();
-                looked_ahead = Instant::now();
-            }
-            next_look = shared.time_until(next_due);
         }
         if *draining.borrow_and_update() {
             break;
         }
-        if may_have_more && executions.len() < shared.runs_max {
-            continue;
-        }
         tokio::select! {
             () = shared.wake.notified() => {}
-            Some(_) = executions.join_next() => {}
             () = tokio::time::sleep(next_look) => {}
             _ = draining.changed() => {}
         }
-        while executions.try_join_next().is_some() {}
     }
-    while executions.join_next().await.is_some() {}
+}
+
+/// Takes runs and executes them. Returns how many.
+async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<u32> {
+    // Before the registry is read: a run that is stored after that says so again.
+    shared.may_have_pending.store(false, Ordering::Relaxed);
+    let taken = shared.registry.take_runs(shared.now(), limit).await?;
+    let count = taken.len() as u32;
+    for run in taken {
+        // Known before the task runs, so that a cancel finds it.
+        let slot = shared.slot(key_of(&run.row));
+        shared.spawn(run, slot);
+    }
+    if count == limit {
+        shared.may_have_pending.store(true, Ordering::Relaxed);
+    }
+    Ok(count)
 }
 
 /// Touches the runs that this process waits for, and releases those that nobody touches, until the queue drains.
 async fn watch_over_runs(shared: Arc<QueueState>) {
+    let lease = match shared.runtime.local.leases().length() {
+        Duration::ZERO => IDLE,
+        lease => lease,
+    };
+    let touch_every = (lease / 5).min(TOUCH_EVERY);
     let mut draining = shared.is_draining.subscribe();
     while !*draining.borrow_and_update() {
         let held: Vec<RunId> = lock(&shared.executing).keys().map(|(_, id)| *id).collect();
         let now = shared.now();
-        let idle_since = Timestamp(now.0.saturating_sub(IDLE.as_millis() as i64));
+        let idle_since = Timestamp(now.0.saturating_sub(lease.as_millis() as i64));
         let watched = async {
             if !held.is_empty() {
                 shared.registry.touch_runs(&held, now).await?;
@@ -308,12 +346,13 @@ async fn watch_over_runs(shared: Arc<QueueState>) {
             Ok(0) => {}
             Ok(released) => {
                 tracing::info!(released, "runs of a process that is gone are taken over");
+                shared.may_have_pending.store(true, Ordering::Relaxed);
                 shared.wake.notify_one();
             }
             Err(error) => tracing::warn!(?error, "the registry did not answer"),
         }
         tokio::select! {
-            () = tokio::time::sleep(TOUCH_EVERY) => {}
+            () = tokio::time::sleep(touch_every) => {}
             _ = draining.changed() => {}
         }
     }
@@ -334,12 +373,26 @@ impl QueueState {
         self.registry.release_runs(&held, self.now()).await
     }
 
-    /// Returns how long to wait until a run may be due that is not yet.
-    fn time_until(&self, due: Option<Timestamp>) -> Duration {
+    /// Returns how many further runs may be executed.
+    fn room(&self) -> usize {
+        self.runs_max.saturating_sub(lock(&self.executing).len())
+    }
+
+    /// Returns how long to wait until a pending run may be due, or may have been submitted by another process.
+    async fn time_until_next(&self) -> Duration {
+        let due = match self.registry.next_due().await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(?error, "the registry did not answer");
+                self.may_have_pending.store(true, Ordering::Relaxed);
+                return LOOK_AGAIN;
+            }
+        };
         let Some(due) = due else {
             return LOOK_AGAIN;
         };
-        let left = due.0.saturating_sub(self.runtime.now().0);
+        self.may_have_pending.store(true, Ordering::Relaxed);
+        let left = due.0.saturating_sub(self.now().0);
         match u64::try_from(left) {
             Ok(left) => Duration::from_millis(left).clamp(SHORTEST_WAIT, LOOK_AGAIN),
             // It is due and waits for another run of its thread, whose end wakes the dispatcher.
@@ -347,10 +400,51 @@ impl QueueState {
         }
     }
 
-    fn begin(&self, run: &TakenRun) -> watch::Receiver<bool> {
+    /// Returns a slot for a run that may begin as soon as it is stored; `None` if it has to wait, or its id is in use.
+    fn slot_for(self: &Arc<Self>, run: &NewRun) -> Option<RunSlot> {
+        if run.due > self.now() || *self.is_draining.borrow() {
+            return None;
+        }
+        let key = (run.thread.tenant().to_owned(), run.id);
+        let mut executing = lock(&self.executing);
+        let has_room = executing.len() < self.runs_max;
         let (signal, cancelled) = watch::channel(false);
-        lock(&self.executing).insert(key_of(&run.row), signal);
-        cancelled
+        match executing.entry(key.clone()) {
+            Entry::Vacant(entry) if has_room => {
+                entry.insert(signal.clone());
+            }
+            _ => return None,
+        }
+        drop(executing);
+        Some(RunSlot {
+            shared: self.clone(),
+            key,
+            signal,
+            cancelled,
+        })
+    }
+
+    /// Returns the slot of a run that was taken.
+    fn slot(self: &Arc<Self>, key: RunKey) -> RunSlot {
+        let (signal, cancelled) = watch::channel(false);
+        lock(&self.executing).insert(key.clone(), signal.clone());
+        RunSlot {
+            shared: self.clone(),
+            key,
+            signal,
+            cancelled,
+        }
+    }
+
+    /// Executes a run in the background.
+    fn spawn(self: &Arc<Self>, run: TakenRun, slot: RunSlot) {
+        let mut executions = lock(&self.executions);
+        while executions.try_join_next().is_some() {}
+        executions.spawn(execution::execute_to_its_end(self.clone(), run, slot));
+    }
+
+    fn is_executing(&self, run: &RunKey) -> bool {
+        lock(&self.executing).contains_key(run)
     }
 
     fn subscribe(&self, run: RunKey) -> oneshot::Receiver<RunRow> {
@@ -393,248 +487,30 @@ impl QueueState {
     }
 }
 
+/// The place of a run among those that this process executes. It is there before the run is marked as running, so that nobody
+/// takes the run for lost and a cancel finds it, and is given up when this is dropped.
+struct RunSlot {
+    shared: Arc<QueueState>,
+    key: RunKey,
+    signal: watch::Sender<bool>,
+    cancelled: watch::Receiver<bool>,
+}
+
+impl Drop for RunSlot {
+    fn drop(&mut self) {
+        let mut executing = lock(&self.shared.executing);
+        // The run may have been taken in another way meanwhile, and then has another slot.
+        if executing
+            .get(&self.key)
+            .is_some_and(|found| found.same_channel(&self.signal))
+        {
+            executing.remove(&self.key);
+        }
+    }
+}
+
 fn key_of(row: &RunRow) -> RunKey {
     (row.thread.tenant().to_owned(), row.id)
-}
-
-/// Executes a run and stores how it ended. Leaves it running if the process drains: the next queue recovers it.
-async fn execute_to_its_end(
-    shared: Arc<QueueState>,
-    run: TakenRun,
-    cancelled: watch::Receiver<bool>,
-) {
-    let key = key_of(&run.row);
-    let mut ended = None;
-    if let Some(end) = execute(&shared, &run, cancelled).await {
-        let mut pause = SHORTEST_WAIT;
-        loop {
-            match shared.registry.end_run(&key.0, key.1, &end).await {
-                Ok(is_first) => {
-                    ended = is_first.then(|| ended_row(&run, &end));
-                    break;
-                }
-                // A store that does not answer now will later; until then the run counts as running.
-                Err(error) => {
-                    tracing::warn!(run = %key.1, ?error, "the end of a run was not stored");
-                }
-            }
-            if *shared.is_draining.borrow() {
-                break;
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LOOK_AGAIN);
-        }
-    }
-    lock(&shared.executing).remove(&key);
-    match ended {
-        Some(row) => shared.report_end(&key, &row),
-        None => shared.wake_waiting(&key),
-    }
-    // The next run of the thread can start.
-    shared.wake.notify_one();
-}
-
-/// Returns the row of a run after its end was stored.
-fn ended_row(run: &TakenRun, end: &RunEnd) -> RunRow {
-    RunRow {
-        status: end.status,
-        error: end.error.clone(),
-        updated: end.at,
-        ..run.row.clone()
-    }
-}
-
-async fn drains(shared: &QueueState) {
-    let mut draining = shared.is_draining.subscribe();
-    // It fails only if the queue is gone, with which this ends.
-    let _ = draining.wait_for(|is_draining| *is_draining).await;
-}
-
-/// Executes a run until it stops. `None` if the process drains.
-async fn execute(
-    shared: &QueueState,
-    run: &TakenRun,
-    mut cancelled: watch::Receiver<bool>,
-) -> Option<RunEnd> {
-    let mut pause = SHORTEST_WAIT;
-    // The first execution may have stored something before a crash.
-    let mut is_repeated = run.row.attempts > 1;
-    loop {
-        let executed = tokio::select! {
-            executed = execute_once(shared, run, is_repeated) => executed,
-            () = cancel_until_it_stops(shared, run, &mut cancelled) => unreachable!("it never returns"),
-            // The engine goes on with it, and another process takes its end.
-            () = drains(shared), if shared.is_shared => return None,
-        };
-        match executed {
-            Ok(Some(end)) => return Some(end),
-            // Drained, or about to be.
-            Ok(None) | Err(DriveError::Draining) => return None,
-            // Another process runs the thread, or the store did not answer: its turn comes later.
-            Err(
-                error @ (DriveError::Open(OpenError::Busy { .. })
-                | DriveError::Checkpoint(
-                    CheckpointError::Store { .. } | CheckpointError::Fenced { .. },
-                )
-                | DriveError::Engine {
-                    is_refusal: false, ..
-                }),
-            ) => {
-                tracing::debug!(run = %run.row.id, ?error, "a run is tried again");
-                let is_begun = !matches!(error, DriveError::Open(OpenError::Busy { .. }));
-                if *cancelled.borrow() && !is_begun {
-                    return Some(cancelled_end(shared.now()));
-                }
-                // Of a run that may have begun, the thread says how it ends, also if it is cancelled.
-                is_repeated = true;
-            }
-            // What a worker said.
-            Err(DriveError::Engine { code, message, .. }) => {
-                return Some(failed(&code, &message, shared.now()));
-            }
-            Err(error) => return Some(failed(error.code(), &error.to_string(), shared.now())),
-        }
-        let mut draining = shared.is_draining.subscribe();
-        if *draining.borrow_and_update() {
-            return None;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            _ = draining.changed() => return None,
-            _ = cancelled.changed() => {}
-        }
-        pause = (pause * 2).min(LOOK_AGAIN);
-    }
-}
-
-/// Cancels the run whenever that was requested, again and again: a request that arrives before the run has claimed its thread is
-/// forgotten by the claim.
-async fn cancel_until_it_stops(
-    shared: &QueueState,
-    run: &TakenRun,
-    cancelled: &mut watch::Receiver<bool>,
-) {
-    loop {
-        if *cancelled.borrow_and_update() {
-            // Only this run can be running on its thread here; a failure is retried like a request that came too early.
-            let _ = shared.runtime.cancel(&run.row.thread).await;
-            tokio::time::sleep(CANCEL_AGAIN).await;
-        } else if cancelled.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-}
-
-async fn execute_once(
-    shared: &QueueState,
-    run: &TakenRun,
-    is_repeated: bool,
-) -> Result<Option<RunEnd>, DriveError> {
-    let (thread, id) = (&run.row.thread, run.row.id);
-    let queued = QueuedRequest::from_bytes(&run.request, thread).map_err(CheckpointError::from)?;
-    let graph = shared.runtime.local.graph(&queued.graph, thread)?;
-    let options = queued.options(id)?;
-    let mut request = queued.request;
-    // An engine that gets a request again replies as it did before.
-    if is_repeated && !shared.is_shared {
-        let loaded = shared.runtime.local.store().load(thread).await?;
-        if let Some(loaded) = loaded {
-            let state = read_state(&graph, thread, &loaded.history)?;
-            if state.is_some_and(|state| state.run.run == id) {
-                if loaded.head.status != Status::Running {
-                    let outcome = stored_outcome(shared, &graph, run, &loaded).await?;
-                    return Ok(run_end(&outcome, shared.now()));
-                }
-                request = ThreadRequest::Recover;
-            }
-        }
-    }
-    let driver = shared.runtime.driver();
-    match driver.execute(thread, &graph, request, &options).await {
-        Ok(Some(RequestEnd {
-            driven: Some(driven),
-            ..
-        })) => Ok(run_end(&driven.0, shared.now())),
-        Ok(Some(RequestEnd { seq, .. })) if shared.is_shared => {
-            let loaded = shared.runtime.loaded(thread).await?;
-            let stop = shared.runtime.local.stop_at(thread, seq, &loaded).await?;
-            // A change has no stop.
-            let outcome = stop.unwrap_or(Outcome::Finished);
-            Ok(run_end(&outcome, shared.now()))
-        }
-        // A change without a run, or answers that the thread's owner takes in. After a crash before its end was stored, a
-        // change is made again: the log does not have the ids of changes.
-        Ok(_) => Ok(Some(ended(RunStatus::Success, Json::Null, shared.now()))),
-        Err(DriveError::Open(OpenError::Taken { .. })) => {
-            let loaded = shared.runtime.loaded(thread).await?;
-            let outcome = stored_outcome(shared, &graph, run, &loaded).await?;
-            Ok(run_end(&outcome, shared.now()))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns how a run stopped, which its thread is done with. Its state may have been changed since.
-async fn stored_outcome(
-    shared: &QueueState,
-    graph: &Arc<Definition>,
-    run: &TakenRun,
-    loaded: &Loaded,
-) -> Result<Outcome, DriveError> {
-    let (thread, id) = (&run.row.thread, run.row.id);
-    let local = &shared.runtime.local;
-    if let Some(outcome) = local.stop_at(thread, loaded.head.seq, loaded).await? {
-        return Ok(outcome);
-    }
-    let states = shared.runtime.states_of(graph, thread, None, LOOKED_BACK);
-    let states = states.await?;
-    let mut of_run = states.iter().filter(|state| state.run.run == id);
-    let stopped = of_run.find(|state| state.stop.is_some());
-    let outcome = match stopped {
-        Some(stopped) => local.stop_at(thread, stopped.seq, loaded).await?,
-        None => None,
-    };
-    // A request that only changes the thread has no stop.
-    Ok(outcome.unwrap_or(Outcome::Finished))
-}
-
-/// Returns how a run with this outcome ended; `None` if it did not.
-fn run_end(outcome: &Outcome, at: Timestamp) -> Option<RunEnd> {
-    Some(match outcome {
-        Outcome::Finished => ended(RunStatus::Success, Json::Null, at),
-        Outcome::Paused(_) | Outcome::Breakpoint(_) => {
-            ended(RunStatus::Interrupted, Json::Null, at)
-        }
-        Outcome::Cancelled => cancelled_end(at),
-        Outcome::StepLimit => failed(
-            "step-limit",
-            "the run reached its step limit; resume it to allow as many supersteps again",
-            at,
-        ),
-        Outcome::Failed(failures) => {
-            let first = failures.first();
-            let code = first.map_or("failed", |first| {
-                first.code.as_deref().unwrap_or(first.kind.code())
-            });
-            let message = first.map_or("", |first| first.message.as_str());
-            failed(code, message, at)
-        }
-        Outcome::Drained => return None,
-    })
-}
-
-fn cancelled_end(at: Timestamp) -> RunEnd {
-    let error = json!({ "error": "cancelled", "message": "the run was cancelled" });
-    ended(RunStatus::Interrupted, error, at)
-}
-
-fn failed(code: &str, message: &str, at: Timestamp) -> RunEnd {
-    let error = json!({ "error": code, "message": message });
-    ended(RunStatus::Error, error, at)
-}
-
-fn ended(status: RunStatus, error: Json, at: Timestamp) -> RunEnd {
-    RunEnd { status, error, at }
 }
 
 /// How often the queue looks for runs that another process submitted, and for ends that nothing reported.
@@ -642,13 +518,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const SHORTEST_WAIT: Duration = Duration::from_millis(2);
 /// How often a shared queue looks whether a run that another process waits for has ended.
 const END_POLL: Duration = Duration::from_millis(100);
-/// How often a process touches the runs that it waits for.
+/// How often a process touches the runs that it waits for; more often with a short lease.
 const TOUCH_EVERY: Duration = Duration::from_secs(2);
 /// How often the only process of a queue looks for runs that are marked as running and that it does not execute.
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// How many entries back the stop of a run is looked for.
 const LOOKED_BACK: u32 = 1_000;
-/// How long a run goes untouched before another process takes it over. Longer than clocks of servers differ.
+/// How long a run goes untouched before another process takes it over, if the runtime has no lease that says so.
 const IDLE: Duration = Duration::from_secs(15);
 const CANCEL_AGAIN: Duration = Duration::from_millis(20);
 /// Number of runs that are taken with one call to the registry.

@@ -105,7 +105,8 @@ impl RuntimeBuilder {
     }
 
     /// Sets how long this process holds a thread that it runs before it must renew its hold. A process that dies stops renewing,
-    /// and [`Runtime::recover`] of another one resumes its threads when this time is over. Runtimes on the same store need
+    /// and [`Runtime::recover`] of another one resumes its threads when this time is over. With an [engine](Self::engine), it is
+    /// how long the runs of a [`RunQueue`](crate::RunQueue) wait for a process that died. Runtimes on the same store need
     /// the same setting, or one with a shorter time takes living threads, and clocks that differ by less than a third of it.
     /// At most a day. With zero, this runtime neither holds threads nor
     /// waits for those that others hold. Default: 15 seconds.

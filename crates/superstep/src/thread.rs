@@ -409,6 +409,7 @@ impl<S: State> Thread<S> {
         let query = InterruptQuery {
             tenant: self.id.tenant().to_owned(),
             thread: Some(self.id.clone()),
+            threads: Vec::new(),
             open_only: true,
             due: None,
             page: Page {

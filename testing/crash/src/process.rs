@@ -123,9 +123,11 @@ impl Plan {
             }
             None | Some("sqlite") => Backend::Sqlite,
             Some("postgres") => Backend::Postgres,
-            Some("cluster") if test == Test::Race => Backend::Cluster,
+            Some("cluster") if matches!(test, Test::Race | Test::Server | Test::Outages) => {
+                Backend::Cluster
+            }
             Some(unknown) => bail!(
-                "there is no backend `{unknown}`: use sqlite or postgres, or cluster for `race`"
+                "there is no backend `{unknown}`: use sqlite or postgres, or cluster for `race`, `server` and `outages`"
             ),
         };
         let minutes = args.minutes.map(|minutes| minutes * 60);
@@ -147,10 +149,9 @@ impl Plan {
     }
 
     fn perform(&self) -> anyhow::Result<Found> {
-        if self.backend == Backend::Cluster {
-            return cluster::run(self);
-        }
         match self.test {
+            Test::Server | Test::Streams | Test::Outages | Test::Slow => server::run(self),
+            _ if self.backend == Backend::Cluster => cluster::run(self),
             Test::Kill => kill::run(self),
             Test::Race => race::run(self),
             Test::Zombie => zombie::run(self),
@@ -158,7 +159,6 @@ impl Plan {
             Test::Restarts => restarts::run(self),
             Test::Recover => recover::run(self),
             Test::Programs | Test::Leaders | Test::Upgrade | Test::Fanout => cluster::run(self),
-            Test::Server | Test::Streams | Test::Outages | Test::Slow => server::run(self),
         }
     }
 }

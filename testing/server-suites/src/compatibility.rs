@@ -85,7 +85,8 @@ test compares the two.
 ";
 
 /// What every method that creates a run lacks.
-const RUN_NOTE: &str = "no webhooks, feedback or `goto` to nodes ([limits](server.md#limits))";
+const RUN_NOTE: &str =
+    "no webhooks, feedback or `goto` with an `input` ([limits](server.md#limits))";
 /// What the methods lack that say what the runs of a cron are.
 const CRON_NOTE: &str = "no webhooks";
 
@@ -165,7 +166,7 @@ const CLIENTS: &[Client] = &[
         supported("threads.getHistory", ""),
         supported("threads.joinStream", ""),
         supported("threads.stream", "over server-sent events and over WebSocket"),
-        partly("runs.stream", "no webhooks, feedback or `goto` to nodes ([limits](server.md#limits)); the mode `tools` is refused (422)"),
+        partly("runs.stream", "no webhooks, feedback or `goto` with an `input` ([limits](server.md#limits)); the mode `tools` is refused (422)"),
         partly("runs.create", RUN_NOTE),
         partly("runs.createBatch", RUN_NOTE),
         partly("runs.wait", RUN_NOTE),

@@ -95,12 +95,13 @@ impl SuiteResults {
     }
 }
 
-/// Returns the file and the name of a test. The file is `tests.integration.test_runs` or `tests/api.test.mts`.
+/// Returns the file and the name of a test. The file is `tests.integration.test_runs`, `tests/api.test.mts` or
+/// `src/tests/stream.queue.test.tsx`.
 fn name_of(test: &Node<'_, '_>) -> String {
     let attribute = |name: &'static str| test.attribute(name).unwrap_or_default();
     let class = attribute("classname");
     let file = match class.rsplit_once('/') {
-        Some((_, file)) => file.split('.').next(),
+        Some((_, file)) => file.split(".test.").next(),
         None => class.rsplit('.').next(),
     };
     format!("{}::{}", file.unwrap_or_default(), attribute("name"))
@@ -147,8 +148,12 @@ fn tests_that_were_not_selected_can_be_left_out() {
         <testcase classname="tests/api.test.mts" name="runs &gt; wait" />
         <testcase classname="tests/api.test.mts" name="runs &gt; list runs"><skipped /></testcase>
         <testcase classname="tests/api.test.mts" name="errors &gt; stream"><failure /></testcase>
+        <testcase classname="src/tests/stream.queue.test.tsx" name="clears"><failure /></testcase>
         </testsuite></testsuites>"#;
     results.add_selected(file).unwrap();
-    assert_eq!((results.passed(), results.of()), (1, 2));
-    assert_eq!(results.failed(), ["api::errors > stream"]);
+    assert_eq!((results.passed(), results.of()), (1, 3));
+    assert_eq!(
+        results.failed(),
+        ["api::errors > stream", "stream.queue::clears"]
+    );
 }

@@ -2,7 +2,7 @@
 //!
 //! `serve` is a server with the graphs of a suite, ported ([`graphs`]); `python` installs the integration suite of the Python
 //! SDK, runs it against such a server, and counts what passed; `javascript` does so with the suite of a checkout of langgraphjs.
-//! `apps` drives the web apps for LangGraph's server in a browser.
+//! `react` runs the suite of its React hooks, and `apps` drives the web apps for LangGraph's server, both in a browser.
 //! `cargo xtask suites` starts this program. `differential` makes the same calls to our server as were made to LangGraph's, and
 //! compares the answers. `compatibility` writes the page that lists what the server supports of each client.
 
@@ -15,6 +15,7 @@ mod javascript_suite;
 mod junit;
 mod namespace;
 mod python_suite;
+mod react_suite;
 mod serve;
 mod server_process;
 mod truncate;
@@ -31,6 +32,7 @@ use differential::{DifferentialArgs, ReferenceSource};
 use graphs::GraphSet;
 use javascript_suite::{JavaScriptArgs, JavaScriptPart};
 use python_suite::{NAMESPACE_COMMAND, PartArgs, PythonArgs};
+use react_suite::ReactArgs;
 use serve::ServeArgs;
 
 const USAGE: &str = "\
@@ -39,7 +41,7 @@ Run the test suites of official LangGraph clients against our server.
 usage: server-suites <command>
 
 commands:
-  serve --store STORE [--address ADDRESS] [--graphs python|javascript|lab|apps]
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps]
                                 serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
   python [--only EXPR] [--store STORE] [--expect N] [--json]
                                 run the integration suite of the Python SDK
@@ -58,6 +60,11 @@ commands:
                                 run the API suite of langgraphjs
                                 --checkout  folder of a checkout of langgraphjs: no npm package has these tests
                                 --only      only tests whose names match a regular expression
+  react --checkout PATH [--only NAME] [--browser FILE] [--store STORE] [--expect N] [--json]
+                                run the browser suite of the React hooks of langgraphjs
+                                --checkout  folder of a checkout of langgraphjs: no npm package has these tests
+                                --only      only tests whose names match a regular expression
+                                --browser   program of Chromium (default: /usr/bin/chromium)
   apps --checkout PATH [--only NAME] [--screenshots FOLDER] [--browser FILE] [--store STORE] [--expect N] [--json]
                                 drive Agent Inbox, Agent Chat UI and Deep Agents UI in a browser, and RemoteGraph in Python
                                 --checkout     folder with the checkouts: agent-inbox, agent-chat-ui, deep-agents-ui
@@ -98,6 +105,7 @@ enum Command {
     Compatibility { is_check: bool },
     JavaScript(JavaScriptArgs),
     JavaScriptInNamespace(JavaScriptPart, PathBuf),
+    React(ReactArgs),
     Apps(AppsArgs),
 }
 
@@ -122,6 +130,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::JavaScriptInNamespace(args, socket) => {
             javascript_suite::run_in_namespace(&args, socket)
         }
+        Command::React(args) => react_suite::run(&args),
         Command::Apps(args) => apps_suite::run(&args),
     }
 }
@@ -157,6 +166,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "compatibility" => parse_compatibility(parser),
         "javascript" => parse_javascript(parser),
         javascript_suite::NAMESPACE_COMMAND => parse_javascript_namespace(parser),
+        "react" => Ok(ReactArgs::parse(parser)?.map_or(Command::Help, Command::React)),
         "apps" => parse_apps(parser),
         unknown => Err(format!("there is no command `{unknown}`").into()),
     }
@@ -375,6 +385,17 @@ mod tests {
             }))
         );
         assert_eq!(
+            parse_line("react --checkout /tmp/js --only queue --json"),
+            Ok(Command::React(ReactArgs {
+                checkout: PathBuf::from("/tmp/js"),
+                only: Some("queue".to_owned()),
+                browser: PathBuf::from(BROWSER),
+                store: None,
+                expect: None,
+                json: true,
+            }))
+        );
+        assert_eq!(
             parse_line("apps --checkout /tmp/apps --only agent-inbox --screenshots shots"),
             Ok(Command::Apps(AppsArgs {
                 checkout: PathBuf::from("/tmp/apps"),
@@ -401,6 +422,7 @@ mod tests {
             "compatibility --store a.db",
             "javascript --expect 40",
             "javascript-in-namespace --socket a --folder b",
+            "react --json",
             "apps --json",
             "ruby",
         ] {

@@ -35,6 +35,7 @@ mod status;
 pub use cluster::{Cluster, PrivateCluster, Stop};
 pub use npm::{install_npm, is_installed};
 pub use python::make_python;
+pub use redis::PrivateRedis;
 
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;

@@ -9,13 +9,15 @@
 //! - `runs --thread T --runs N --pace-us N [--seed N]`: many runs at an even pace; prints how each ended.
 //! - `hold --thread T --runs N [--seed N]`: many threads that stay in their first node until the line `go`.
 //! - `recover [--seed N]`: recovers what nobody runs, until it is killed.
-//! - `http --listen ADDRESS --runs N`: the server, with graphs of the trials; executes N runs at once. Prints `ready`.
+//! - `http --listen ADDRESS --runs N`: the server, with graphs of the trials; executes N runs at once. Prints `ready`. With
+//!   `--ingress URL,URL,… --redis URL`, the workers of a cluster execute them.
 //!
 //! Modes on a cluster, with `--store postgres:SCHEMA:URL --ledger ADDRESS` where they need them:
 //!
 //! - `prepare`: creates the tables of the threads.
 //! - `worker --listen ADDRESS --name NAME [--version old|new]`: a worker. Prints `ready`; ends at SIGTERM when its runs are
 //!   suspended.
+//! - `http-worker --listen ADDRESS --redis URL`: a worker with the graphs of the server. Prints `ready`.
 //! - `clients --ingress URL,URL,… [--seed N]`: takes commands on stdin, many at once, and prints what became of each.
 //! - `judge --seed N --programs N`: prints what the ledger and the store hold of random programs. Reads on stdin when
 //!   something was killed.
@@ -59,12 +61,12 @@ fn main() -> Result<(), AnyError> {
             .enable_all()
             .build()?
             .block_on(cluster::perform(&args)),
-        "http" => Builder::new_multi_thread()
+        "http" | "http-worker" => Builder::new_multi_thread()
             .enable_all()
             .build()?
-            .block_on(server::serve(&args)),
+            .block_on(server::perform(&args)),
         unknown => Err(format!(
-            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, hold, recover, http, prepare, worker, clients, judge or register"
+            "there is no mode `{unknown}`: use ledger, run, serve, contend, runs, hold, recover, http, prepare, worker, http-worker, clients, judge or register"
         )
         .into()),
     }
@@ -84,6 +86,7 @@ struct Args {
     listen: String,
     name: String,
     ingress: Vec<String>,
+    redis: String,
     admin: String,
     worker: String,
     version: String,
@@ -111,6 +114,7 @@ impl Args {
                 "--listen" => args.listen = value,
                 "--name" => args.name = value,
                 "--ingress" => args.ingress = value.split(',').map(str::to_owned).collect(),
+                "--redis" => args.redis = value,
                 "--admin" => args.admin = value,
                 "--worker" => args.worker = value,
                 "--version" => args.version = value,

@@ -16,6 +16,7 @@ fn deps() -> AgentDeps {
         mcp: Arc::new(McpServers::new(Vec::new(), "unused".as_ref())),
         store: Arc::new(MemoryStore::default()),
         spending: None,
+        thread_folders: None,
     }
 }
 

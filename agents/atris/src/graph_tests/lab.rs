@@ -89,6 +89,7 @@ impl Lab {
             mcp: Arc::new(McpServers::new(Vec::new(), "unused".as_ref())),
             store,
             spending,
+            thread_folders: None,
         };
         let store = CatalogueStore::new(deps.store.clone());
         for mut catalogue in evaluation::catalogues().unwrap() {

@@ -431,8 +431,14 @@ impl Scans {
     /// Caches a tree, replacing an older one of the same folder and options.
     pub fn keep(&self, root: &str, options: &ScanOptions, tree: Tree) -> Arc<Tree> {
         let tree = Arc::new(tree);
-        self.trees()
-            .insert((root.to_owned(), options.clone()), tree.clone());
+        let mut trees = self.trees();
+        trees.insert((root.to_owned(), options.clone()), tree.clone());
+        // In a server, threads that wait for a person must not hold their trees in memory. A tree that is left out is scanned again.
+        while trees.len() > TREES_MAX {
+            let other = trees.keys().find(|(kept, _)| kept != root).cloned();
+            let Some(other) = other else { break };
+            trees.remove(&other);
+        }
         tree
     }
 
@@ -476,6 +482,9 @@ impl Drop for Abandon {
             .store(true, std::sync::atomic::Ordering::Relaxed);
     }
 }
+
+/// Maximum number of trees that a process caches.
+const TREES_MAX: usize = 16;
 
 /// Maximum length of a project's name, in characters.
 const NAME_CHARS_MAX: usize = 100;

@@ -22,7 +22,7 @@ impl Node<AgentWorkflowState> for AnalyzeInitial {
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, SPAN, &cx)?;
         let agent = self.deps.agent_of(&state.agent)?;
-        let tree = self.deps.tree(&state.context).await?;
+        let tree = self.deps.tree(cx.thread(), &state.context).await?;
         let ask = Ask::of(&self.deps, &state, SPAN, &cx);
         let mut messages = vec![
             Message::system(agent.build_system_prompt(&state.context)),

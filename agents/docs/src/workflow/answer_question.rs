@@ -29,7 +29,7 @@ impl Node<AgentWorkflowState, Question> for AnswerQuestion {
             graph_span: None,
         })?;
         let agent = self.deps.agent_of(&asked.agent)?;
-        let tree = self.deps.tree(&asked.context).await?;
+        let tree = self.deps.tree(cx.thread(), &asked.context).await?;
         let found = evidence::of([asked.question.as_str()], &tree);
         let ask = Ask {
             deps: &self.deps,

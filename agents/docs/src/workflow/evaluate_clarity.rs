@@ -61,7 +61,7 @@ impl Node<AgentWorkflowState> for EvaluateClarity {
         cx: NodeCx,
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, SPAN, &cx)?;
-        let tree = self.deps.tree(&state.context).await?;
+        let tree = self.deps.tree(cx.thread(), &state.context).await?;
         let checked = accuracy::check(&state.current_analysis, &tree);
         let mut missing: Vec<String> = checked.misses.iter().map(told).collect();
         let agent = self.deps.agent_of(&state.agent)?;

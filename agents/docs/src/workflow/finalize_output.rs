@@ -28,7 +28,7 @@ impl Node<AgentWorkflowState> for FinalizeOutput {
     ) -> Result<Command<AgentWorkflowState>, NodeError> {
         name_span(&state, "Finalize", &cx)?;
         let agent = self.deps.agent_of(&state.agent)?;
-        let tree = self.deps.tree(&state.context).await?;
+        let tree = self.deps.tree(cx.thread(), &state.context).await?;
         let result = result(&*agent, &state, &tree);
         let analysis = best_text(&state).to_owned();
         Ok(AgentWorkflowStateUpdate::default()

@@ -27,7 +27,7 @@ impl Node<AgentWorkflowState> for RefineAnalysis {
         let span = format!("Refinement-{round}");
         name_span(&state, &span, &cx)?;
         let agent = self.deps.agent_of(&state.agent)?;
-        let tree = self.deps.tree(&state.context).await?;
+        let tree = self.deps.tree(cx.thread(), &state.context).await?;
         let answers: Vec<&ParallelAnswer> = state
             .answers
             .iter()

@@ -3,8 +3,10 @@
 mod change_set;
 mod grounds;
 mod informer;
+mod open_workbook;
 mod planner;
 mod repeats;
+mod save_results;
 mod step_form;
 mod tool;
 
@@ -22,7 +24,9 @@ use super::state::{Call, GraphState};
 
 pub(super) use change_set::ChangeSetNode;
 pub(super) use informer::InformerNode;
+pub(super) use open_workbook::OpenWorkbookNode;
 pub(super) use planner::PlannerNode;
+pub(super) use save_results::SaveResultsNode;
 pub(super) use tool::ToolNode;
 
 /// Dependencies of the nodes that call models.

@@ -196,6 +196,9 @@ pub struct ServeArgs {
     /// Highest number of runs at once
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub concurrent_runs: usize,
+    /// Folder for the files of threads. Default: `files` in the home folder
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    pub files: Option<std::path::PathBuf>,
 }
 
 /// Where to listen.

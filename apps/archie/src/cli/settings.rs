@@ -25,6 +25,8 @@ pub struct Settings {
     /// Folder for the database, the settings file, the shell history and credentials. Default: `archie` in the user's data
     /// folder.
     pub home: PathBuf,
+    /// Folder for the files that callers of `archie serve` upload and agents leave for them. Default: `files` in the home folder.
+    pub files: PathBuf,
     /// Folder whose files `AGENT/NAME.md` override built-in prompts.
     pub prompts: Option<PathBuf>,
     /// MCP servers, in the order of their names. Only the settings file names them.
@@ -75,6 +77,7 @@ struct Written {
     engine: Option<String>,
     redis: Option<String>,
     budget: Option<String>,
+    files: Option<PathBuf>,
     prompts: Option<PathBuf>,
     person: Option<String>,
     #[serde(default)]
@@ -115,6 +118,10 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ARCHIE_HOME",
         what: "the folder of threads, history and settings",
+    },
+    Variable {
+        name: "ARCHIE_FILES",
+        what: "the folder of the files that callers of `archie serve` upload",
     },
     Variable {
         name: "ARCHIE_PROMPTS",
@@ -293,6 +300,10 @@ impl Settings {
             redis: variable("ARCHIE_REDIS").or(written.redis),
             mcp,
             budget: budget.as_deref().map(budget_of).transpose()?,
+            files: variable("ARCHIE_FILES")
+                .map(PathBuf::from)
+                .or(written.files)
+                .unwrap_or_else(|| home.join("files")),
             prompts: variable("ARCHIE_PROMPTS")
                 .map(PathBuf::from)
                 .or(written.prompts),

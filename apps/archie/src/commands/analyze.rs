@@ -149,7 +149,13 @@ async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
     if state.analysis_output.is_empty() {
         bail!("this analysis is not finished; continue with `archie resume {id}`");
     }
-    let mut read = inputs::read_files(&state.inputs.path(), state.inputs.recursive)?;
+    let mut read = match session.app.deps().thread_folders {
+        Some(folders) if state.inputs.is_of_thread() => {
+            let names: Vec<String> = state.inputs.hashes.keys().cloned().collect();
+            inputs::read_thread_files(&folders, thread.id(), &names)?
+        }
+        _ => inputs::read_files(&state.inputs.path(), state.inputs.recursive)?,
+    };
     read.inputs.folder.clone_from(&state.inputs.folder);
     let changed = changed_files(&state, &read);
     if changed.is_empty() {

@@ -80,6 +80,7 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
     Ok(Settings {
         store: Store::Sqlite(folder.join("threads.db")),
         home: folder.to_owned(),
+        files: folder.join("files"),
         engine: Engine::Local,
         budget: None,
         prompts: None,

@@ -35,6 +35,7 @@ pub(super) async fn run(
         store: Arc::new(MemoryStore::default()),
         // A budget is counted in the person's store, by thread, and the threads of every evaluation have the same names.
         spending: None,
+        thread_folders: None,
         ..app.deps()
     };
     let begun = Instant::now();

@@ -25,7 +25,7 @@ pub(super) fn beside(file: &Path) -> PathBuf {
 
 /// Copies the files of a folder, readable by their owner only. Skips links, pipes and subfolders: files that came with an
 /// archive are not trusted.
-pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+pub(crate) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("{} cannot be copied to {}", from.display(), to.display());
     let Some(folder) = UserFolder::open_unlinked(from).with_context(failed)? else {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
 }
 
 /// Deletes a folder if it exists.
-pub(super) fn remove(folder: &Path) -> anyhow::Result<()> {
+pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("{} cannot be deleted", folder.display()))

@@ -5,12 +5,13 @@ use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
 use superstep::{Seq, ThreadId};
+use superstep_server::ThreadFiles as _;
 
-use super::files;
 use crate::app::App;
 use crate::cli::args::ForkArgs;
 use crate::inbox::{self, Naming, approval};
 use crate::session::Session;
+use crate::thread_files::AgentFiles;
 
 pub(super) async fn run(
     args: &ForkArgs,
@@ -20,11 +21,9 @@ pub(super) async fn run(
     let (thread, row) = app.find(&args.thread).await?;
     let agent = app.agent(&row.graph)?;
     let to = uuid::Uuid::now_v7().to_string();
-    let its_files = agent.ui().files(&ThreadId::new(&to)?);
     // Copy the files first, so that the new thread always has them.
-    if let (Some(from), Some(to)) = (files::of(app, &row.graph, &row.thread)?, its_files) {
-        files::copy(&from, &to)?;
-    }
+    let files = AgentFiles::of(app);
+    files.copy_all(&row.thread, &ThreadId::new(&to)?).await?;
     let state = thread.state(args.at.map(Seq)).await?;
     let state: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
     let mut other = agent.ui().in_copy(&state, &ThreadId::new(&to)?);

@@ -11,7 +11,7 @@ pub mod docs;
 mod docs_versions;
 mod doctor;
 mod eval;
-mod files;
+pub(crate) mod files;
 mod fork;
 mod graph;
 mod inbox;

@@ -1,6 +1,9 @@
 //! `archie serve`: the agents over HTTP, for the clients and web pages of LangGraph's Agent Server.
 
+mod open_files;
+
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -9,12 +12,14 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use superstep::registry::Registry;
 use superstep_server::{Server, ServerBuilder};
+use tokio::sync::oneshot;
 
 use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
 use crate::cli::args::{Args, ServeArgs};
 use crate::cli::settings::{Engine, Settings, Store};
 use crate::commands::worker::stop;
-use crate::terminal::Console;
+use crate::terminal::{Console, print_error};
+use crate::thread_files::AgentFiles;
 
 pub(super) fn run(
     args: &ServeArgs,
@@ -23,8 +28,15 @@ pub(super) fn run(
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
     check_exposure(args.listen);
+    if let Some(warning) = open_files::raise_limit() {
+        print_error(&warning);
+    }
+    let mut settings = settings.clone();
+    if let Some(files) = &args.files {
+        settings.files.clone_from(files);
+    }
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(open_and_serve(args, settings, makers, terminal))
+    runtime.block_on(open_and_serve(args, &settings, makers, terminal))
 }
 
 /// Exits with a usage error if other machines could reach the agents: the server has no authentication yet.
@@ -45,12 +57,13 @@ async fn open_and_serve(
     makers: &[AgentFactory],
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
-    // The owner of the queue is dropped last: until then no other process may execute its runs.
+    // The owner of the queue is dropped after the server: until then no other process may execute its runs.
     match &settings.store {
         Store::Postgres(url) if settings.engine != Engine::Local => {
             // Workers of the cluster run the threads, and servers share the queue in front of it.
             let app = App::open(settings.clone(), makers).await?;
-            serve(args, app, Arc::new(connect(url).await?), terminal).await
+            let registry = Arc::new(connect(url).await?);
+            serve(args, app, registry, terminal, std::future::pending()).await
         }
         Store::Sqlite(_) if settings.engine != Engine::Local => bail!(NO_SHARED_STORE),
         Store::Sqlite(path) => {
@@ -59,17 +72,22 @@ async fn open_and_serve(
             let _owner = owner.with_context(|| owned_elsewhere(&path.display().to_string()))?;
             let memory = Arc::new(store.clone());
             let app = App::over(settings.clone(), store.clone(), memory, makers)?;
-            serve(args, app, Arc::new(store), terminal).await
+            let registry = Arc::new(store);
+            serve(args, app, registry, terminal, std::future::pending()).await
         }
         Store::Postgres(url) => {
             let store = connect(url).await?;
             let owner = store.try_own_queue().await?;
-            let _owner = owner.with_context(|| owned_elsewhere("the database"))?;
+            let owner = owner.with_context(|| owned_elsewhere("the database"))?;
             let app = App::open(settings.clone(), makers).await?;
-            serve(args, app, Arc::new(store), terminal).await
+            let queue_lost = store.keep_queue(owner);
+            serve(args, app, Arc::new(store.clone()), terminal, queue_lost).await
         }
     }
 }
+
+const QUEUE_LOST: &str = "lost the lock of the queue of runs: its connection to the database ended, and another process has the lock now. \
+     That process executes the runs; if there is none, start `archie serve` again";
 
 fn owned_elsewhere(store: &str) -> String {
     format!("another `archie serve` executes the runs of {store}; stop it first")
@@ -80,6 +98,7 @@ async fn serve(
     app: App,
     registry: Arc<dyn Registry>,
     terminal: &Console,
+    queue_lost: impl Future<Output = ()>,
 ) -> anyhow::Result<Exit> {
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
@@ -91,7 +110,26 @@ async fn serve(
     let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
     let address = listener.local_addr()?;
     terminal.line(&format!("{} at http://{address}", agents.join(", ")));
-    server.serve(listener, stop()).await?;
+    let (running, lost) = oneshot::channel::<()>();
+    let until = async move {
+        tokio::select! {
+            () = stop() => {}
+            _ = lost => {}
+        }
+    };
+    let mut serving = pin!(server.serve(listener, until));
+    // It holds the queue, and so it is not dropped before the server has drained.
+    let mut queue_lost = pin!(queue_lost);
+    let mut running = Some(running);
+    loop {
+        tokio::select! {
+            served = &mut serving => break served?,
+            () = &mut queue_lost, if running.is_some() => running = None,
+        }
+    }
+    if running.is_none() {
+        bail!(QUEUE_LOST);
+    }
     Ok(Exit::Done)
 }
 
@@ -100,7 +138,9 @@ async fn serve(
 /// Callers cannot reach what the agents and the program keep in the long-term store: it says which hosts are called with which
 /// secrets, what was learned from a person, and what a person has seen.
 pub fn server_of(app: &App, registry: Arc<dyn Registry>) -> ServerBuilder {
-    let mut server = Server::builder(app.runtime.clone(), registry).store(app.memory.clone());
+    let mut server = Server::builder(app.runtime.clone(), registry)
+        .store(app.memory.clone())
+        .files(Arc::new(AgentFiles::of(app)));
     for namespace in ["archie", "inbox"] {
         server = server.reserve_namespace(namespace);
     }

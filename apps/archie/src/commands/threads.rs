@@ -7,11 +7,13 @@ use archie_agent::{Exit, Terminal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery, ThreadRow};
 use superstep::{Archive, Seq, Timestamp};
+use superstep_server::ThreadFiles as _;
 
 use super::files;
 use crate::app::App;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
 use crate::inbox::{self, InboxItem};
+use crate::thread_files::AgentFiles;
 
 pub(super) async fn list(
     args: &ThreadsArgs,
@@ -223,10 +225,7 @@ pub(super) async fn delete(
             return Ok(Exit::Done);
         }
     }
-    // Without its agent, the location of a thread's files is unknown.
-    if let Ok(Some(its_files)) = files::of(app, &row.graph, &row.thread) {
-        files::remove(&its_files)?;
-    }
+    AgentFiles::of(app).delete_all(&row.thread).await?;
     app.store().delete(&row.thread).await?;
     terminal.line(&format!("{} is gone", row.thread));
     Ok(Exit::Done)

@@ -109,11 +109,13 @@ fn a_graph_is_drawn_in_three_ways() {
     let workdir = paused();
     insta::assert_snapshot!(workdir.run(&["graph", "analyze"], "").out(), @r"
     analyze
-      [__start__] ─▶ __end__ │ ANALYSIS_PREPARE │ ECHO
+      [__start__] ─▶ __end__ │ ANALYSIS_PREPARE │ ECHO │ READ_NOTES
       [ANALYSIS_INTERRUPT] ─▶ ANALYSIS_PREPARE
-      [ANALYSIS_PREPARE] ─▶ __end__ │ ANALYSIS_INTERRUPT │ ANALYSIS_TOOLS
+      [ANALYSIS_PREPARE] ─▶ __end__ │ ANALYSIS_INTERRUPT │ ANALYSIS_TOOLS │ SAVE_RESULT
       [ANALYSIS_TOOLS] ─▶ ANALYSIS_PREPARE
       [ECHO] ─▶ __end__
+      [READ_NOTES] ─▶ ANALYSIS_PREPARE
+      [SAVE_RESULT] ─▶ __end__
       [__end__]
     ");
     assert!(

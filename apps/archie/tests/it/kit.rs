@@ -218,6 +218,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         redis: None,
         budget: None,
         home: folder.to_owned(),
+        files: folder.join("files"),
         prompts: None,
         mcp: Vec::new(),
         person: "ada".to_owned(),

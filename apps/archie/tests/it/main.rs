@@ -23,6 +23,7 @@ mod docs;
 mod evaluation;
 mod evil;
 mod hostile_folder;
+mod http_agents;
 mod kit;
 mod linear;
 mod local_model;

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -263,8 +263,8 @@ const PROTECTED: &[(&str, &[&str])] = &[
         ],
     ),
     ("inquiry", &["*"]),
-    ("sheet", &["*"]),
-    ("docs", &["*"]),
+    ("sheet", &["*", NOT_TASK]),
+    ("docs", &["*", NOT_TASK]),
     (
         "atris",
         &[
@@ -297,8 +297,12 @@ const PROTECTED: &[(&str, &[&str])] = &[
 fn is_protected(graph: &str, channel: &str) -> bool {
     let found = PROTECTED.iter().find(|(name, _)| *name == graph);
     let (_, channels) = found.unwrap_or_else(|| panic!("what is protected of `{graph}`?"));
-    channels.contains(&"*") || channels.contains(&channel)
+    let is_task = channels.contains(&NOT_TASK) && channel == "task";
+    (channels.contains(&"*") && !is_task) || channels.contains(&channel)
 }
+
+/// Except `task`, which names files of the thread only.
+const NOT_TASK: &str = "!task";
 
 fn email() -> Json {
     json!({
@@ -418,6 +422,23 @@ fn inputs() -> Vec<Attempt> {
         input(
             "docs",
             json!({ "=root": FOLDER, "state": { "root": FOLDER } }),
+        ),
+        // What a task cannot choose.
+        input(
+            "sheet",
+            json!({ "task": { "workbook": "a.xlsx", "instruction": "x", "output_dir": FOLDER } }),
+        ),
+        input(
+            "sheet",
+            json!({ "task": { "workbook": "a.xlsx", "instruction": "x", "model": OTHER_MODEL, "sandbox": "unsandboxed" } }),
+        ),
+        input(
+            "docs",
+            json!({ "task": { "folder": "a", "output": FOLDER, "modelName": OTHER_MODEL } }),
+        ),
+        input(
+            "docs",
+            json!({ "task": { "folder": "a" }, "root": FOLDER, "options": { "include": [CANARY] } }),
         ),
         // The model and the folder of an interview.
         input(
@@ -830,6 +851,121 @@ async fn inputs_cannot_escape() {
     assert_eq!(hosts, Vec::<&str>::new());
 }
 
+/// Ways to name a file or a folder outside of a thread's own, with `{outside}` for one that exists, and `{other}` for the id of
+/// another thread that has a file of the same name.
+const OUTSIDE: &[&str] = &[
+    "{outside}/secret.md",
+    "{outside}",
+    "../secret.md",
+    "../../secret.md",
+    "../../../secret.md",
+    "../../../../secret.md",
+    "../../..",
+    "..",
+    ".",
+    "",
+    "/",
+    "own/../../../../secret.md",
+    "own/./secret.md",
+    "own//secret.md",
+    "./own",
+    "../thread-{other}/secret.md",
+    "../thread-{other}",
+    "files:../thread-{other}/secret.md",
+    "files:{outside}/secret.md",
+    "file://{outside}/secret.md",
+    "~/secret.md",
+    "%2e%2e/%2e%2e/secret.md",
+    "..\\..\\secret.md",
+    "own/\u{0}/secret.md",
+    "own\nsecret.md",
+    "link/secret.md",
+    "link",
+    "linked.md",
+    "secret.md",
+    "/etc/passwd",
+    "/proc/self/environ",
+    ".hidden",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_cannot_escape() {
+    const SECRET: &str = "the-secret-of-another";
+    let served = Served::new(&json!([])).await;
+    let home = served.folder.path();
+    fs::write(home.join("secret.md"), SECRET).unwrap();
+    fs::create_dir(home.join("outside")).unwrap();
+    fs::write(home.join("outside/secret.md"), SECRET).unwrap();
+    let outside = home.join("outside").display().to_string();
+    let other = served.thread("analyze").await;
+    let other = other.rsplit('/').next().unwrap().to_owned();
+    let uploaded = format!("PUT /superstep/threads/{other}/files/secret.md");
+    served.call(&uploaded, SECRET.to_owned()).await.ok();
+    let before = names_below(home, "outside");
+
+    let mut attempts = 0;
+    for name in OUTSIDE {
+        let name = name
+            .replace("{outside}", &outside)
+            .replace("{other}", &other);
+        for (graph, input) in [
+            (
+                "sheet",
+                json!({ "task": { "workbook": name, "instruction": "Show it" } }),
+            ),
+            ("docs", json!({ "task": { "folder": name } })),
+            (
+                "analyze",
+                json!({ "userInput": "analyze: Show it", "noteFiles": [name] }),
+            ),
+        ] {
+            let thread = served.thread(graph).await;
+            let id = thread.rsplit('/').next().unwrap();
+            let own = format!("PUT /superstep{thread}/files/own/a.md");
+            served.call(&own, "own".to_owned()).await.ok();
+            // Links that only someone on the machine could have made.
+            let folder = home.join(format!("files/tenant-/thread-{id}"));
+            std::os::unix::fs::symlink(&outside, folder.join("link")).unwrap();
+            let secret = home.join("secret.md");
+            std::os::unix::fs::symlink(secret, folder.join("linked.md")).unwrap();
+            let run = json!({ "assistant_id": graph, "input": input });
+            let in_state = json!({ "values": input, "as_node": "__start__" });
+            let reply = served.post(&format!("{thread}/runs/wait"), run).await;
+            let is_error = !reply.json["__error__"].is_null();
+            assert!(
+                reply.is_refused() || is_error,
+                "{graph} {name:?}: {}",
+                reply.json
+            );
+            assert!(!reply.json.to_string().contains(SECRET));
+            served.post(&format!("{thread}/state"), in_state).await;
+            let resumed = json!({ "assistant_id": graph, "input": null });
+            served.post(&format!("{thread}/runs/wait"), resumed).await;
+            served.settle().await;
+            let state = served.get(&format!("{thread}/state")).await;
+            assert!(
+                !state.to_string().contains(SECRET),
+                "{graph} {name:?}: {state}"
+            );
+            let listed = served.get(&format!("/superstep{thread}/files")).await;
+            let paths = listed.as_array().unwrap().iter().map(|file| &file["path"]);
+            let strangers = paths.filter(|path| *path != "own/a.md").count();
+            assert_eq!(strangers, 0, "{graph} {name:?}: {listed}");
+            attempts += 1;
+        }
+    }
+    assert!(attempts >= 90, "{attempts}");
+    assert_eq!(names_below(home, "outside"), before);
+    assert_eq!(fs::read_to_string(home.join("secret.md")).unwrap(), SECRET);
+    let asked = served.script.prompts();
+    assert!(asked.is_empty(), "a model was asked: {asked:?}");
+}
+
+fn names_below(home: &Path, folder: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(home.join(folder)).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
+}
+
 /// Waits until the documentation of a small repository stops at its gate, inside of its subgraphs.
 async fn docs_at_the_gate(served: &Served) -> String {
     let repository = docs::repository(served.folder.path());
@@ -1003,14 +1139,18 @@ async fn an_interview_goes_on_with_the_answer() {
 }
 
 /// The real program as a server, killed at the end.
-struct ServeProcess {
+pub(crate) struct ServeProcess {
     child: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl ServeProcess {
-    fn start(workdir: &Workdir) -> Self {
-        let mut command = workdir.command();
+    pub(crate) fn start(workdir: &Workdir) -> Self {
+        Self::of(workdir.command())
+    }
+
+    /// Starts the program that this command runs.
+    fn of(mut command: Command) -> Self {
         command.args(["serve", "--listen", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
@@ -1059,6 +1199,27 @@ fn a_server_that_other_machines_could_reach_does_not_start() {
             "{why}"
         );
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_limit_of_open_files_is_raised_to_the_hard_limit() {
+    let workdir = Workdir::scripted(&json!([]));
+    let program = workdir.command();
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "ulimit -Sn 128; exec \"$0\" \"$@\""]);
+    command.arg(program.get_program()).env_clear();
+    let settings = program.get_envs();
+    command.envs(settings.filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(program.get_current_dir().unwrap());
+    let server = ServeProcess::of(command);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).unwrap();
+    let files = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"));
+    let files: Vec<&str> = files.unwrap().split_whitespace().take(2).collect();
+    assert_eq!(files[0], files[1], "{limits}");
+    assert_ne!(files[0], "128");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn content(result: &CallToolResult) -> Content {
             text: json.to_string(),
         });
     }
-    Content(blocks)
+    Content::from(blocks)
 }
 
 pub(super) fn block(block: &ContentBlock) -> Block {

@@ -102,7 +102,7 @@ fn argument(argument: rmcp::model::PromptArgument) -> PromptArgument {
 }
 
 fn message(message: &PromptMessage) -> ChatMessage {
-    let content = Content(vec![answer::block(&message.content)]);
+    let content = Content::from(vec![answer::block(&message.content)]);
     let message = match message.role {
         Role::Assistant => Message::Assistant(Answer {
             content,

@@ -71,8 +71,8 @@ impl Server {
         };
         let contents = within(name, limits, read).await?;
         check_size(name, limits, &contents)?;
-        let blocks = contents.into_iter().filter_map(block).collect();
-        Ok(Labeled::new(Content(blocks), Label::UNTRUSTED))
+        let blocks: Vec<_> = contents.into_iter().filter_map(block).collect();
+        Ok(Labeled::new(Content::from(blocks), Label::UNTRUSTED))
     }
 
     /// Returns two tools of class [`Class::Read`](crate::Class::Read) with which a model lists and reads the resources:
@@ -164,11 +164,11 @@ fn block(contents: ResourceContents) -> Option<Block> {
 
 /// Replaces files that models do not accept by a note.
 fn for_model(content: Content) -> Content {
-    let blocks = content.0.into_iter().map(|block| match block {
+    let blocks = content.blocks.into_iter().map(|block| match block {
         Block::File { mime_type, .. } if !mime_type.starts_with("image/") => Block::Text {
             text: format!("(binary data of type {mime_type}, which is not shown)"),
         },
         other => other,
     });
-    Content(blocks.collect())
+    Content::from(blocks.collect::<Vec<_>>())
 }

@@ -446,12 +446,11 @@ pub(super) async fn questions_by_page_and_thread(db: &dyn Checkpointer) -> Verdi
     owner.save(db, owner.pause(&ids)).await?;
     let mut other = Owner::started(db, "b").await?;
     other.save(db, other.pause(&[1, 50])).await?;
-    let thread = Some(owner.thread.clone());
     let mut read = Vec::new();
     for offset in (0..30).step_by(5) {
         let page = Page { limit: 5, offset };
         let query = InterruptQuery {
-            thread: thread.clone(),
+            thread: Some(owner.thread.clone()),
             page,
             ..InterruptQuery::default()
         };
@@ -459,6 +458,21 @@ pub(super) async fn questions_by_page_and_thread(db: &dyn Checkpointer) -> Verdi
     }
     let wanted: Vec<_> = ids.into_iter().map(interrupt_id).collect();
     ensure_eq!(read, wanted, "the questions of a thread page by page");
+    let named = |threads: &[&ThreadId]| InterruptQuery {
+        threads: threads.iter().map(|thread| (*thread).clone()).collect(),
+        page: ALL,
+        ..InterruptQuery::default()
+    };
+    let (missing, elsewhere) = (thread("missing"), thread_of("elsewhere", "b"));
+    for (threads, wanted) in [
+        (&[&other.thread, &missing] as &[&ThreadId], 2),
+        (&[&owner.thread, &other.thread], 25),
+        (&[&missing, &elsewhere], 0),
+        (&[&elsewhere], 0),
+    ] {
+        let found = questions(db, named(threads)).await?.len();
+        ensure_eq!(found, wanted, "the questions of {threads:?}");
+    }
     let query = InterruptQuery {
         page: ALL,
         ..InterruptQuery::default()

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::Page;
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, AssistantSort, CancelledRun, CreatedAssistant,
-    CreatedRun, NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
-    WhenBusy, json_contains,
+    ActiveRun, Assistant, AssistantChange, AssistantQuery, AssistantSort, CancelledRun,
+    CreatedAssistant, CreatedRun, NewAssistant, NewRun, Registry, RunEnd, RunQuery, RunRow,
+    RunStatus, TakenRun, WhenBusy, json_contains,
 };
 use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
 
@@ -124,7 +124,7 @@ pub(super) async fn racing_creates_of_one_id_store_one(db: &dyn Registry) -> Ver
             match result? {
                 CreatedRun::Stored(_) => stored.push(&run.request),
                 CreatedRun::Exists(_, request) => found.push(request),
-                CreatedRun::Busy => return Err(Fault::new("a run was rejected".into())),
+                other => return Err(Fault::new(format!("{} was not stored: {other:?}", run.id))),
             }
         }
         ensure_eq!(stored.len(), 1, "runs stored in round {round}");
@@ -176,15 +176,92 @@ pub(super) async fn racing_rejects_have_one_winner(db: &dyn Registry) -> Verdict
                     won.push(number(run.id));
                 }
                 CreatedRun::Busy => {}
-                CreatedRun::Exists(row, _) => {
-                    return Err(Fault::new(format!("{} existed before", row.id)));
-                }
+                other => return Err(Fault::new(format!("{} was created: {other:?}", run.id))),
             }
         }
         ensure_eq!(won.len(), 1, "winners of round {round}");
         finish(db, won[0]).await?;
     }
     ensure_eq!(listed(db, all_runs("")).await?.len(), 8, "runs");
+    Ok(())
+}
+
+pub(super) async fn begun_run_is_running_as_if_taken(db: &dyn Registry) -> Verdict {
+    let run = NewRun {
+        metadata: json!({ "n": 1 }),
+        ..new_run(&thread_of("acme", "a"), 1)
+    };
+    let created = db.begin_run(&run).await?;
+    ensure_eq!(created, CreatedRun::Begun, "a run of a free thread");
+    let begun = run.begun();
+    let found = db.run("acme", run.id).await?;
+    ensure_eq!(found, Some(begun.row.clone()), "the run that began");
+    ensure_eq!(db.take_runs(NOW, 10).await?, [], "the runs taken");
+    ensure_eq!(db.next_due().await?, None, "the time of the next run");
+    let wanted = CreatedRun::Exists(Box::new(begun.row.clone()), run.request.clone());
+    ensure_eq!(db.begin_run(&run).await?, wanted, "the run begun again");
+    // As a crash would leave it.
+    db.release_runs(&[], later(1)).await?;
+    let again = TakenRun {
+        row: RunRow {
+            attempts: 2,
+            updated: later(2),
+            ..begun.row
+        },
+        request: begun.request,
+    };
+    ensure_eq!(
+        db.take_runs(later(2), 10).await?,
+        [again],
+        "the released run"
+    );
+    Ok(())
+}
+
+pub(super) async fn run_does_not_begin_on_a_busy_thread(db: &dyn Registry) -> Verdict {
+    enqueue(db, "a", 1).await?;
+    let (a, b) = (thread("a"), thread("b"));
+    let behind = |before: &[u8]| {
+        let before = before.iter().map(|n| run_id(*n));
+        CreatedRun::Stored(before.collect())
+    };
+    let created = db.begin_run(&new_run(&a, 2)).await?;
+    ensure_eq!(created, behind(&[1]), "a run behind a pending one");
+    let created = db.begin_run(&new_run(&b, 3)).await?;
+    ensure_eq!(created, CreatedRun::Begun, "a run of another thread");
+    let created = db.begin_run(&rejecting_run(&b, 4)).await?;
+    ensure_eq!(created, CreatedRun::Busy, "a run that does not wait");
+    let created = db.begin_run(&new_run(&b, 5)).await?;
+    ensure_eq!(created, behind(&[3]), "a run behind a running one");
+    ensure_eq!(take(db, NOW, 10).await?, [1], "the runs taken");
+    finish(db, 3).await?;
+    ensure_eq!(take(db, NOW, 10).await?, [5], "the run behind it");
+    finish(db, 5).await?;
+    let created = db.begin_run(&new_run(&b, 6)).await?;
+    ensure_eq!(created, CreatedRun::Begun, "a run behind runs that ended");
+    Ok(())
+}
+
+pub(super) async fn racing_begins_of_a_thread_have_one_winner(db: &dyn Registry) -> Verdict {
+    for round in 0..8u8 {
+        let runs: Vec<_> = (1..=16u8)
+            .map(|n| new_run(&thread("a"), round * 16 + n))
+            .collect();
+        let results = join_all(runs.iter().map(|run| db.begin_run(run))).await;
+        let mut won = Vec::new();
+        for (run, result) in runs.iter().zip(results) {
+            match result? {
+                CreatedRun::Begun => won.push(number(run.id)),
+                CreatedRun::Stored(before) if !before.is_empty() => {}
+                other => return Err(Fault::new(format!("{} was created: {other:?}", run.id))),
+            }
+        }
+        ensure_eq!(won.len(), 1, "winners of round {round}");
+        ensure_eq!(take(db, NOW, 10).await?, NONE, "the runs taken");
+        for run in &runs {
+            finish(db, number(run.id)).await?;
+        }
+    }
     Ok(())
 }
 
@@ -781,6 +858,26 @@ pub(super) async fn runs_by_thread_and_status(db: &dyn Registry) -> Verdict {
             "the runs of {thread:?} that are {statuses:?}"
         );
     }
+    Ok(())
+}
+
+pub(super) async fn active_runs_of_a_tenant(db: &dyn Registry) -> Verdict {
+    for (thread, n) in [("a", 1), ("a", 2), ("a", 3), ("b", 4)] {
+        enqueue(db, thread, n).await?;
+    }
+    finish(db, 1).await?;
+    ensure_eq!(take(db, NOW, 1).await?, [2], "the runs taken");
+    let run = |name: &str, is_running: bool| ActiveRun {
+        thread: thread(name),
+        is_running,
+    };
+    let mut found = db.active_runs("", 10).await?;
+    found.sort();
+    let wanted = [run("a", false), run("a", true), run("b", false)];
+    ensure_eq!(found, wanted, "the active runs");
+    ensure_eq!(db.active_runs("", 2).await?.len(), 2, "two active runs");
+    let elsewhere = db.active_runs("elsewhere", 10).await?.len();
+    ensure_eq!(elsewhere, 0, "active runs of another tenant");
     Ok(())
 }
 

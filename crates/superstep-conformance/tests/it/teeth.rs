@@ -692,6 +692,18 @@ fn every_defect_of_a_registry_is_caught() {
             &["registry::racing_rejects_have_one_winner"],
         ),
         (
+            RegistryDefect::BegunStaysPending,
+            &["registry::begun_run_is_running_as_if_taken"],
+        ),
+        (
+            RegistryDefect::BeginsBehindOthers,
+            &["registry::run_does_not_begin_on_a_busy_thread"],
+        ),
+        (
+            RegistryDefect::BeginTorn,
+            &["registry::racing_begins_of_a_thread_have_one_winner"],
+        ),
+        (
             RegistryDefect::TakesTwoOfAThread,
             &[
                 "registry::take_gives_the_oldest_of_each_thread",
@@ -751,6 +763,10 @@ fn every_defect_of_a_registry_is_caught() {
                 "registry::ids_of_tenants_are_apart",
                 "registry::tenants_are_apart_in_runs",
             ],
+        ),
+        (
+            RegistryDefect::PendingNotActive,
+            &["registry::active_runs_of_a_tenant"],
         ),
         (
             RegistryDefect::VersionReused,

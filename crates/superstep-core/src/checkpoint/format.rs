@@ -80,6 +80,8 @@ impl Extensions {
     pub const LIFETIME: u16 = 4;
     /// In a snapshot: how often the root graph was started again. Even, because it is only shown.
     pub const RESTARTS: u16 = 6;
+    /// In the entry of a fork that an edit made: the number of its updates. Even, because it is only shown.
+    pub const EDITS: u16 = 8;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
@@ -131,6 +133,16 @@ impl Extensions {
         let found = self.0.iter().find(|(tag, _)| *tag == Self::RESTARTS);
         let bytes = found.and_then(|(_, bytes)| bytes.as_slice().try_into().ok());
         bytes.map_or(0, u64::from_le_bytes)
+    }
+
+    /// Creates the extensions of the entry of a fork that an edit with so many updates made.
+    pub(crate) fn of_edits(edits: u32) -> Self {
+        Self(vec![(Self::EDITS, edits.to_le_bytes().to_vec())])
+    }
+
+    pub(crate) fn edits(&self) -> Option<u32> {
+        let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::EDITS)?;
+        bytes.as_slice().try_into().ok().map(u32::from_le_bytes)
     }
 
     /// Adds labels; an empty set takes no room.
@@ -196,6 +208,8 @@ pub enum Change {
     RunResumed(RunId),
     /// The caller of a resume wrote into the state of the root graph; what runs next stays.
     StateWritten(StateWritten),
+    /// The caller of a resume sent the root graph to nodes: what runs next now.
+    Replanned(Next),
 }
 
 /// A run, as stored with its thread.

@@ -871,6 +871,7 @@ impl StoredInterrupt {
                 .thread
                 .as_ref()
                 .is_none_or(|thread| *thread == self.row.thread)
+            && (query.threads.is_empty() || query.threads.contains(&self.row.thread))
             && (is_open || !query.open_only)
             && query
                 .due

@@ -236,6 +236,8 @@ pub struct InterruptQuery {
     pub tenant: String,
     /// Only interrupts of this thread.
     pub thread: Option<ThreadId>,
+    /// Only interrupts of these threads; empty for any.
+    pub threads: Vec<ThreadId>,
     /// Only interrupts that wait for an answer.
     pub open_only: bool,
     /// Only interrupts whose deadline has passed at this time.

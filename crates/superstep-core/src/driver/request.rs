@@ -58,6 +58,16 @@ pub enum ThreadRequest {
     /// Change the state from outside, without a run: several updates in order, in one graph of the thread, from an older entry
     /// if wanted.
     Edit(ThreadEdit),
+    /// Resume the thread at these nodes of the root graph as well as where it stopped; a thread that has finished continues at
+    /// them alone. Refused if the thread is running. A run id names this resume, as for [`ThreadRequest::ResumeWith`].
+    GoTo {
+        /// Where the thread continues; the end adds nothing.
+        goto: Vec<GotoRecord>,
+        /// What to write into the state of the root graph first: an encoded update.
+        write: Option<Value>,
+        /// What nodes can read besides the state from now on; `None` keeps what the run has.
+        context: Option<Value>,
+    },
 }
 
 impl ThreadRequest {

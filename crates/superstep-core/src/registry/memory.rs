@@ -12,10 +12,10 @@ use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
 use crate::ids::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 use crate::lock::lock;
 use crate::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
-    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, NewAssistant,
-    NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
-    json_contains,
+    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
+    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    WhenBusy, json_contains,
 };
 
 /// Stores runs, assistants and crons in memory. A clone is another handle to the same rows.
@@ -89,6 +89,18 @@ impl Rows {
         self.run_numbers.insert((tenant.to_owned(), new.id), number);
         self.runs.insert(number, StoredRun::pending(new));
         CreatedRun::Stored(before)
+    }
+
+    fn begin_run(&mut self, new: &NewRun) -> CreatedRun {
+        match self.create_run(new) {
+            CreatedRun::Stored(before) if before.is_empty() => {
+                if let Some(run) = self.run_mut(new.thread.tenant(), new.id) {
+                    run.row = new.begun().row;
+                }
+                CreatedRun::Begun
+            }
+            created => created,
+        }
     }
 
     fn take_runs(&mut self, now: Timestamp, limit: u32) -> Vec<TakenRun> {
@@ -225,6 +237,10 @@ impl Registry for MemoryRegistry {
         Box::pin(async move { Ok(self.lock().create_run(run)) })
     }
 
+    fn begin_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        Box::pin(async move { Ok(self.lock().begin_run(run)) })
+    }
+
     fn run<'a>(
         &'a self,
         tenant: &'a str,
@@ -243,6 +259,23 @@ impl Registry for MemoryRegistry {
             let found = newest_first.filter(|row| matches(query, row));
             let page = found.skip(query.page.offset as usize);
             Ok(page.take(query.page.limit as usize).cloned().collect())
+        })
+    }
+
+    fn active_runs<'a>(
+        &'a self,
+        tenant: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ActiveRun>>> {
+        Box::pin(async move {
+            let rows = self.lock();
+            let all = rows.runs.values().map(|run| &run.row);
+            let active = all.filter(|row| row.thread.tenant() == tenant && row.status.is_active());
+            let active = active.map(|row| ActiveRun {
+                thread: row.thread.clone(),
+                is_running: row.status == RunStatus::Running,
+            });
+            Ok(active.take(limit as usize).collect())
         })
     }
 

@@ -13,13 +13,13 @@ pub enum RunStatus {
     Pending = 0,
     /// Was taken from the queue.
     Running = 1,
-    /// Ended with a result.
+    /// Ended with a result, or waits for a person: the answer is a run of its own.
     Success = 2,
     /// Failed.
     Error = 3,
     /// Took longer than it may.
     Timeout = 4,
-    /// Stopped at an interrupt or a breakpoint, or was cancelled.
+    /// Was cancelled. In rows of older versions also: stopped at an interrupt or a breakpoint.
     Interrupted = 5,
 }
 
@@ -86,6 +86,18 @@ pub struct NewRun {
 }
 
 impl NewRun {
+    /// Returns the run as [`begin_run`](super::Registry::begin_run) stores it if its thread is free.
+    pub fn begun(&self) -> TakenRun {
+        TakenRun {
+            row: RunRow {
+                status: RunStatus::Running,
+                attempts: 1,
+                ..self.pending_row()
+            },
+            request: self.request.clone(),
+        }
+    }
+
     /// Returns the row of the run when it was stored and nothing else has happened to it.
     pub fn pending_row(&self) -> RunRow {
         RunRow {
@@ -139,6 +151,8 @@ pub struct RunRow {
 pub enum CreatedRun {
     /// Stored the run. The active runs of its thread that are before it, oldest first.
     Stored(Vec<RunId>),
+    /// Stored the run as running: [`begin_run`](super::Registry::begin_run) found its thread free.
+    Begun,
     /// A run with this id exists: this row and this request. Nothing was stored.
     Exists(Box<RunRow>, Vec<u8>),
     /// The thread has an active run, and the caller wanted none to wait. Nothing was stored.
@@ -152,6 +166,15 @@ pub struct TakenRun {
     pub row: RunRow,
     /// Stored form of its request.
     pub request: Vec<u8>,
+}
+
+/// A run that is pending or running, without the rest of its row.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ActiveRun {
+    /// The thread on which it runs, or will.
+    pub thread: ThreadId,
+    /// Whether it runs.
+    pub is_running: bool,
 }
 
 /// How a run ended.

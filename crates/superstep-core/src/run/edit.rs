@@ -138,6 +138,8 @@ pub fn edit_thread(
         };
         let mut editing = Editing::at_older(graph, thread, loaded, &from, frame, moment)?;
         editing.apply_all(&edit.updates)?;
+        let edits = u32::try_from(edit.updates.len()).unwrap_or(u32::MAX);
+        editing.extensions = Extensions::of_edits(edits);
         return editing.into_fork(&from).map(Some);
     }
     if edit.updates.is_empty() {
@@ -175,6 +177,9 @@ pub fn fork(
     if let Some(write) = from.write {
         editing.write(write)?;
     }
+    // Clients see the fork as a step of its own. A copy continues the count of the thread that it was copied from.
+    let is_step = from.copied_from.is_none() && editing.position.root().is_some();
+    editing.position.restarts += u64::from(is_step);
     editing.into_fork(from)
 }
 
@@ -185,6 +190,7 @@ struct Editing {
     /// Path of the graph whose state changes.
     frame: FramePath,
     changes: Vec<Change>,
+    extensions: Extensions,
     /// Number of updates prepared so far.
     prepared: u32,
 }
@@ -220,6 +226,7 @@ impl Editing {
             moment,
             frame,
             changes,
+            extensions: Extensions::default(),
             prepared: 0,
         };
         editing.refuse_running()?;
@@ -252,6 +259,7 @@ impl Editing {
             moment,
             frame,
             changes: Vec::new(),
+            extensions: Extensions::default(),
             prepared: 0,
         };
         editing.refuse_running()?;
@@ -352,6 +360,7 @@ impl Editing {
         } = self.prepare(&graph, &state, &edit.update)?;
         // Nothing else may hold the state, or it would be copied before it is changed.
         drop(state);
+        let restarts = self.position.restarts;
         let mut opened = FrameOpened {
             frame: self.frame.clone(),
             entered_by,
@@ -362,6 +371,8 @@ impl Editing {
         self.position
             .open(&opened, graph.clone(), Some(update))
             .map_err(|error| bad_input(&graph, error))?;
+        // As when the entry is read: an update is one step, not the restart of a run.
+        self.position.restarts = restarts;
         let frame = self.position.frame_mut(&self.frame);
         opened.next = plan::first(&graph, &frame.state)
             .map_err(|error| bad_input(&graph, error.to_string()))?;
@@ -539,7 +550,7 @@ impl Editing {
             at: self.moment.now,
             changes: self.changes,
             stop: None,
-            extensions: Extensions::default(),
+            extensions: self.extensions,
         };
         let thread = self.position.thread.clone();
         let tasks: BTreeSet<_> = self.loaded.records.iter().map(|row| row.task).collect();

@@ -238,6 +238,7 @@ impl LogFollower {
             Change::StateWritten(StateWritten {
                 update: Some(_), ..
             }) => (&root, &nothing),
+            Change::Replanned(next) => (&root, next),
             Change::StateWritten(_)
             | Change::RunStarted(_)
             | Change::RunResumed(_)

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::format::{
-    Body, Change, EntryKind, FrameOpened, InterruptRecord, Next, Record, RecordContent, RunRecord,
-    StateWritten, Stop,
+    Body, Change, EntryKind, FrameOpened, GotoRecord, InterruptRecord, Next, Record, RecordContent,
+    RunRecord, StateWritten, Stop,
 };
 use crate::checkpoint::{
     Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
@@ -66,6 +66,10 @@ pub struct RunOptions {
     pub pause_before: BTreeSet<NodeName>,
     /// Nodes after which this run stops, besides the breakpoints of the graph.
     pub pause_after: BTreeSet<NodeName>,
+    /// Whether a resume of a thread that has finished ends as finished too, instead of being refused with
+    /// [`OpenError::NothingToRun`]. Default: no.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub finish_if_idle: bool,
 }
 
 impl Default for RunOptions {
@@ -78,6 +82,7 @@ impl Default for RunOptions {
             recoveries_max: 3,
             pause_before: BTreeSet::new(),
             pause_after: BTreeSet::new(),
+            finish_if_idle: false,
         }
     }
 }
@@ -129,6 +134,13 @@ impl RunOptions {
     #[must_use]
     pub fn pause_after(mut self, node: NodeName) -> Self {
         self.pause_after.insert(node);
+        self
+    }
+
+    /// Lets a resume of a thread that has finished end as finished too.
+    #[must_use]
+    pub fn finish_if_idle(mut self) -> Self {
+        self.finish_if_idle = true;
         self
     }
 }
@@ -210,6 +222,17 @@ impl Run {
                 run.write_on_resume(write.as_ref(), context)?;
                 Ok(run)
             }
+            ThreadRequest::GoTo {
+                goto,
+                write,
+                context,
+            } => {
+                let (position, next) = go_to(thread, position, &goto)?;
+                let mut run = Self::resume(thread, Some(position), &loaded, options, moment)?;
+                run.write_on_resume(write.as_ref(), context)?;
+                run.pending.push(EntryKind::Resume, Change::Replanned(next));
+                Ok(run)
+            }
         }
     }
 
@@ -221,7 +244,9 @@ impl Run {
         options: RunOptions,
         moment: Moment,
     ) -> Result<Self, OpenError> {
-        let position = position.filter(has_work);
+        let position = position.filter(|position| {
+            has_work(position) || options.finish_if_idle && position.root().is_some()
+        });
         let nothing = || OpenError::NothingToRun {
             thread: thread.clone(),
         };
@@ -463,6 +488,27 @@ fn lost_position(graph: &Arc<Definition>, thread: &ThreadId, loaded: &Loaded) ->
 /// Whether something is planned that a run could continue with.
 pub(super) fn has_work(position: &Position) -> bool {
     position.root().is_some_and(|root| !root.next.is_done())
+}
+
+/// Adds targets to what is planned for the root graph of a thread that has run.
+fn go_to(
+    thread: &ThreadId,
+    position: Option<Position>,
+    goto: &[GotoRecord],
+) -> Result<(Position, Next), OpenError> {
+    let mut position = position.ok_or_else(|| OpenError::NothingToRun {
+        thread: thread.clone(),
+    })?;
+    let graph = position.graph.clone();
+    let Some(root) = position.frames.get_mut(&FramePath::root()) else {
+        return Err(OpenError::NothingToRun {
+            thread: thread.clone(),
+        });
+    };
+    let next = plan::go_to(&graph, &root.next, goto)
+        .map_err(|error| bad_input(&graph, error.to_string()))?;
+    root.next.clone_from(&next);
+    Ok((position, next))
 }
 
 /// A run that starts with an input.

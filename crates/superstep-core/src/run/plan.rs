@@ -108,6 +108,40 @@ pub(crate) fn again(graph: &Definition, state: &Live, before: &Next) -> Planned 
     plan.finish(before.joins.clone())
 }
 
+/// Adds targets from outside to what is planned. Planned tasks keep their places, so they keep their ids and what they recorded.
+pub(crate) fn go_to(
+    graph: &Definition,
+    before: &Next,
+    goto: &[GotoRecord],
+) -> Result<Next, NodeError> {
+    let mut next = before.clone();
+    let start = NodeName::new("start").expect("a node name");
+    for place in goto {
+        let Some(node) = &place.node else { continue };
+        let is_node = graph.nodes.contains_key(node);
+        check_place(graph, &start, place, is_node)?;
+        let is_planned = |task: &PlannedTask| task.node == *node && task.payload.is_none();
+        match &place.payload {
+            Some(_) => next.tasks.push(PlannedTask {
+                node: node.clone(),
+                payload: place.payload.clone(),
+            }),
+            None if graph.node(node).deferred => {
+                if let Err(place) = next.deferred.binary_search(node) {
+                    next.deferred.insert(place, node.clone());
+                }
+            }
+            None if next.tasks.iter().any(is_planned) => {}
+            None => next.tasks.push(reads_state(node.clone())),
+        }
+    }
+    if next.tasks.is_empty() && next.reroute.is_empty() {
+        let deferred = std::mem::take(&mut next.deferred);
+        next.tasks = deferred.into_iter().map(reads_state).collect();
+    }
+    Ok(next)
+}
+
 impl<'a> Plan<'a> {
     fn new(graph: &'a Definition) -> Self {
         Self {

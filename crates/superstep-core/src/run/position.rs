@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::channel::{Channel, ChannelKind, ChannelSet};
 use crate::checkpoint::History;
 use crate::checkpoint::format::{
-    AfterFailure, AttemptFailed, Body, Change, Entry, Extensions, FrameAdvanced, FrameOpened,
-    FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, StateWritten, Stop,
+    AfterFailure, AttemptFailed, Body, Change, Entry, EntryKind, Extensions, FrameAdvanced,
+    FrameOpened, FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, StateWritten, Stop,
 };
 use crate::error::{FailureKind, OpenError};
 use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife, guarded};
@@ -139,8 +139,13 @@ impl Position {
         thread: &ThreadId,
         entry: Entry,
     ) -> Result<Option<Self>, OpenError> {
+        let restarts = position.as_ref().map_or(0, |position| position.restarts);
         for change in entry.changes {
             position = Some(Self::replay(position, graph, thread, change)?);
+        }
+        if let (Some(position), EntryKind::Update) = (&mut position, entry.kind) {
+            // An update in the name of the input is one step, not the restart of a run.
+            position.restarts = restarts;
         }
         if let (Some(position), Some(Stop::Failed(_))) = (&mut position, entry.stop) {
             position.forget_attempts();
@@ -219,6 +224,11 @@ impl Position {
             Change::RunStarted(_) => unreachable!("handled above"),
             Change::RunResumed(run) => position.run.run = run,
             Change::StateWritten(written) => position.replay_written(written)?,
+            Change::Replanned(next) => {
+                if let Some(root) = position.frames.get_mut(&FramePath::root()) {
+                    root.next = next;
+                }
+            }
             Change::FrameOpened(opened) => position.replay_opened(opened)?,
             Change::FrameAdvanced(advanced) => position.replay_advanced(advanced)?,
             Change::AttemptFailed(failed) => {

@@ -23,7 +23,8 @@ pub struct ThreadState {
     pub values: Value,
     /// Number of the root graph's next superstep, from 0. It rises with every superstep, and with every start of a run.
     pub step: u64,
-    /// How often the root graph was started again: once less than it took inputs. Logs that older programs shortened may lack some.
+    /// How often the root graph was started again, by an input after the first or by a fork. Logs that older programs shortened may
+    /// lack some.
     pub restarts: u64,
     /// Tasks that run next, those of subgraphs included, parents first.
     pub next: Vec<NextTask>,
@@ -31,6 +32,8 @@ pub struct ThreadState {
     pub kind: EntryKind,
     /// Whether the entry applied an input: it started a run, or was a state update in the name of the input.
     pub is_input: bool,
+    /// For a fork that an edit made: the number of its updates, 0 if the thread only went back. `None` for every other entry.
+    pub edits: Option<u32>,
     /// The entry that it follows: the one before, or an older one after a fork.
     pub parent: Seq,
     /// Time of the entry, by the driver's clock.
@@ -46,6 +49,7 @@ impl ThreadState {
     pub fn with_entry(mut self, entry: &Entry) -> Self {
         self.kind = entry.kind;
         self.is_input = applies_input(entry);
+        self.edits = entry.extensions.edits();
         self.parent = entry.parent;
         self.at = entry.at;
         self.stop = entry.stop.clone();
@@ -157,7 +161,8 @@ pub fn read_subgraph_states(
 fn applies_input(entry: &Entry) -> bool {
     let mut changes = entry.changes.iter().rev();
     let last = changes.find(|change| changes_frame(change, &FramePath::root()));
-    entry.kind == EntryKind::Input || matches!(last, Some(Change::FrameOpened(_)))
+    // A run that is stored when it stops has its supersteps in the same entry.
+    matches!(last, Some(Change::FrameOpened(_)))
 }
 
 fn changes_frame(change: &Change, frame: &FramePath) -> bool {
@@ -189,6 +194,7 @@ fn bare_state(position: &Position, seq: Seq, values: Value) -> ThreadState {
         next: Vec::new(),
         kind: EntryKind::Step,
         is_input: false,
+        edits: None,
         parent: Seq(seq.0.saturating_sub(1)),
         at: Timestamp::default(),
         stop: None,

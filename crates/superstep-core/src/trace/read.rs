@@ -123,7 +123,9 @@ impl Reading<'_> {
                 }
                 Change::FrameAdvanced(advanced) => self.advanced(seq, at, advanced),
                 Change::AttemptFailed(failed) => self.attempt(seq, at, failed),
-                Change::RunResumed(_) | Change::StateWritten(_) => self.goes_on(),
+                Change::RunResumed(_) | Change::StateWritten(_) | Change::Replanned(_) => {
+                    self.goes_on();
+                }
             }
         }
         if let Some(stop) = &entry.stop {
@@ -562,6 +564,7 @@ fn first_call(entry: &Entry, after: Timestamp) -> Option<Timestamp> {
         Change::RunStarted(_)
         | Change::RunResumed(_)
         | Change::StateWritten(_)
+        | Change::Replanned(_)
         | Change::FrameOpened(_)
         | Change::AttemptFailed(_)
         | Change::Forked(_) => None,

@@ -284,6 +284,19 @@ fn resumed_with() -> Entry {
     entry
 }
 
+/// A resume whose caller sent the thread to a node.
+fn resumed_at() -> Entry {
+    let mut entry = resumed();
+    entry.changes.push(Change::Replanned(Next {
+        tasks: vec![PlannedTask {
+            node: node("a"),
+            payload: None,
+        }],
+        ..Next::default()
+    }));
+    entry
+}
+
 fn draft() -> Draft {
     Draft {
         key: "call-1".to_owned(),
@@ -358,6 +371,14 @@ fn orders() -> Vec<(&'static str, QueuedRequest)> {
                 ],
             }),
         ),
+        (
+            "goto",
+            ThreadRequest::GoTo {
+                goto: parent().goto,
+                write: Some(value("{\"x\":1}")),
+                context: Some(value("{\"user\":\"ada\"}")),
+            },
+        ),
     ];
     let order = |(name, what)| {
         let order = QueuedRequest::new("graph", what, &RunOptions::default()).unwrap();
@@ -416,6 +437,7 @@ fn golden_files_of_format_1_decode_and_encode_to_the_same_bytes() {
     golden("record-task", &task_record());
     golden("entry-resume", &resumed());
     golden("entry-resume-write", &resumed_with());
+    golden("entry-resume-goto", &resumed_at());
     let failed = EndedHow::Failed {
         kind: FailureKind::Retryable,
         message: "broken".to_owned(),

@@ -98,7 +98,7 @@ fn blocks(content: &Content) -> Vec<wire::ContentPart> {
             }
         }),
     };
-    content.0.iter().map(part).collect()
+    content.blocks.iter().map(part).collect()
 }
 
 pub(super) fn call(call: wire::ToolCall) -> ToolCall {

@@ -191,7 +191,7 @@ async fn fire_in(transaction: &Transaction<'_>, tick: &CronTick) -> Result<Fired
             let created = runs::create_in(transaction, run).await?;
             let error = match created {
                 CreatedRun::Busy => CronTick::busy_error(),
-                CreatedRun::Stored(_) | CreatedRun::Exists(..) => Json::Null,
+                CreatedRun::Stored(_) | CreatedRun::Begun | CreatedRun::Exists(..) => Json::Null,
             };
             (FiredTick::Run(created), error)
         }

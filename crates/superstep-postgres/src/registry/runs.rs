@@ -10,16 +10,17 @@
 //! hash only wait for each other.
 //!
 //! The function `take_runs` is serialized by one lock for the whole queue. That costs nothing if one process owns the queue; the lock
-//! matters while a former owner does not know yet that it is one, and if several processes share the queue. Nothing else marks a
-//! run as running, so a thread without a running run stays so until the function is done. A run that is ended, cancelled or deleted meanwhile is left
-//! alone, because the update compares its status again.
+//! matters while a former owner does not know yet that it is one, and if several processes share the queue. Apart from it, only a
+//! creation marks a run as running, and only if its thread has no active run, so of a thread with a pending run nothing else becomes
+//! running until the function is done. A run that is ended, cancelled or deleted meanwhile is left alone, because the update compares
+//! its status again.
 //!
 //! Everything else is a single statement on one run, which PostgreSQL compares again if the row has changed.
 
 use serde_json::Value as Json;
 use superstep_core::registry::{
-    CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
-    json_contains,
+    ActiveRun, CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    WhenBusy, json_contains,
 };
 use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
 use tokio_postgres::types::ToSql;
@@ -32,9 +33,14 @@ use crate::list::{is_tenant, limits, rows_max};
 use crate::pool::{Params, Pool, walk};
 use crate::read::{count, text};
 
-/// Stores a run unless one exists under its id, or its thread is busy and the caller wants none to wait.
-pub(super) async fn create(pool: &Pool, run: &NewRun) -> Result<CreatedRun, Fault> {
-    let columns = RunColumns::of(run)?;
+/// Stores a run unless one exists under its id, or its thread is busy and the caller wants none to wait. Marks it as running if
+/// it `may_begin` and its thread is free.
+pub(super) async fn create(
+    pool: &Pool,
+    run: &NewRun,
+    may_begin: bool,
+) -> Result<CreatedRun, Fault> {
+    let columns = RunColumns::of(run, may_begin)?;
     loop {
         let rows = pool.write(CREATE, &columns.params()).await?;
         let row = rows.first().expect("the function returns one row");
@@ -48,12 +54,12 @@ pub(super) async fn create(pool: &Pool, run: &NewRun) -> Result<CreatedRun, Faul
     }
 }
 
-/// Does what [`create`] does, as a part of a transaction.
+/// Stores a run as [`create`] does, as a part of a transaction.
 pub(super) async fn create_in(
     transaction: &Transaction<'_>,
     run: &NewRun,
 ) -> Result<CreatedRun, Fault> {
-    let columns = RunColumns::of(run)?;
+    let columns = RunColumns::of(run, false)?;
     let find = format!("SELECT {COLUMNS}, request FROM run WHERE tenant = $1 AND id = $2");
     loop {
         let row = transaction.query_one(CREATE, &columns.params()).await?;
@@ -70,13 +76,14 @@ pub(super) async fn create_in(
 }
 
 const CREATE: &str =
-    "SELECT outcome, ahead FROM create_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    "SELECT outcome, ahead FROM create_run($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 /// Returns what the function `create_run` did; `None` if a run with the id exists.
 fn outcome(row: &Row) -> Option<CreatedRun> {
     match row.get::<_, i32>(0) {
         STORED => Some(CreatedRun::Stored(ids(row, 1))),
         BUSY => Some(CreatedRun::Busy),
+        BEGUN => Some(CreatedRun::Begun),
         _ => None,
     }
 }
@@ -94,10 +101,11 @@ struct RunColumns<'a> {
     arguments: Vec<u8>,
     metadata: Vec<u8>,
     reject_if_busy: bool,
+    may_begin: bool,
 }
 
 impl<'a> RunColumns<'a> {
-    fn of(run: &'a NewRun) -> Result<Self, Fault> {
+    fn of(run: &'a NewRun, may_begin: bool) -> Result<Self, Fault> {
         Ok(Self {
             tenant: run.thread.tenant(),
             id: Id(run.id.to_bytes()),
@@ -110,10 +118,11 @@ impl<'a> RunColumns<'a> {
             arguments: serde_json::to_vec(&run.arguments)?,
             metadata: serde_json::to_vec(&run.metadata)?,
             reject_if_busy: run.when_busy == WhenBusy::Reject,
+            may_begin,
         })
     }
 
-    fn params(&self) -> [&(dyn ToSql + Sync); 11] {
+    fn params(&self) -> [&(dyn ToSql + Sync); 12] {
         [
             &self.tenant,
             &self.id,
@@ -126,6 +135,7 @@ impl<'a> RunColumns<'a> {
             &self.arguments,
             &self.metadata,
             &self.reject_if_busy,
+            &self.may_begin,
         ]
     }
 }
@@ -194,6 +204,26 @@ pub(super) async fn list(pool: &Pool, query: &RunQuery) -> Result<Vec<RunRow>, F
     sql.push_str(&format!(" LIMIT ${} OFFSET ${last}", last - 1));
     let rows = pool.read(&sql, &params).await?;
     rows.iter().map(run_row).collect()
+}
+
+/// Lists the threads of active runs.
+pub(super) async fn list_active(
+    pool: &Pool,
+    tenant: &str,
+    limit: u32,
+) -> Result<Vec<ActiveRun>, Fault> {
+    if !is_tenant(tenant) {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT name, status = 1 FROM run WHERE tenant = $1 AND status < 2 LIMIT $2";
+    let rows = pool.read(sql, &[&tenant, &i64::from(limit)]).await?;
+    let run = |row: &Row| -> Result<ActiveRun, Fault> {
+        Ok(ActiveRun {
+            thread: ThreadId::of_tenant(tenant, row.get(0))?,
+            is_running: row.get(1),
+        })
+    };
+    rows.iter().map(run).collect()
 }
 
 /// Collects the page of the runs whose metadata contains a value.
@@ -379,3 +409,4 @@ fn number_of(status: RunStatus) -> i16 {
 /// Outcomes of the function `create_run`; any other means that a run with the id exists.
 const STORED: i32 = 0;
 const BUSY: i32 = 2;
+const BEGUN: i32 = 3;

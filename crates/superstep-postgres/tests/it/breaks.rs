@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use free_ports::free_port;
@@ -13,7 +14,7 @@ use superstep_postgres::{Options, Postgres};
 use tokio::task::JoinSet;
 
 use crate::cluster::Cluster;
-use crate::kit::{Db, db};
+use crate::kit::{Db, Schema, db};
 
 /// As a driver does it: the same commit, until there is an answer.
 async fn save_patiently(db: &Postgres, commit: &Commit, asked_again: &AtomicU64) -> Saved {
@@ -108,6 +109,28 @@ async fn a_connection_that_was_killed_between_commits_is_made_anew() {
         );
     }
     assert_one_chain(&db, &owner.thread, 6).await;
+}
+
+#[tokio::test]
+async fn a_caller_that_is_not_polled_keeps_nobody_from_the_database() {
+    let schema = Schema::new();
+    let mut options = schema.options();
+    options.connections = 1;
+    let db = Postgres::connect_with(&schema.named_url(), options).await;
+    let db = db.unwrap();
+    let owner = Owner::started(&db, "a").await.unwrap();
+    let client = schema.client().await;
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1";
+    client.query(sql, &[&schema.name]).await.unwrap();
+    // Until the end of the connection is noticed.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    // As the stream of a client that does not read.
+    let mut frozen = db.load(&owner.thread);
+    let polled = std::future::poll_fn(|cx| Poll::Ready(frozen.as_mut().poll(cx).is_ready()));
+    assert!(!polled.await, "it opens a connection first");
+    let loaded = tokio::time::timeout(Duration::from_secs(20), db.load(&owner.thread));
+    assert_eq!(loaded.await.unwrap().unwrap().unwrap().head, owner.head);
+    drop(frozen);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

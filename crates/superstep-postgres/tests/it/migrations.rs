@@ -50,7 +50,7 @@ async fn one_that_is_killed_in_the_middle_leaves_the_schema_before() {
         .query_one("SELECT version, partitions FROM meta", &[])
         .await
         .unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (9, 5));
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (10, 5));
 }
 
 fn item(n: usize) -> PutItem {
@@ -77,7 +77,9 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
             "DROP TRIGGER item_unsealed ON item; DROP FUNCTION item_unsealed;
              ALTER TABLE item DROP COLUMN checksum; ALTER TABLE cache DROP COLUMN checksum;
              ALTER TABLE thread DROP COLUMN lease;
-             DROP FUNCTION create_run, take_runs;
+             DROP FUNCTION create_run(text, uuid, text, uuid, bytea, bigint, bigint, bytea, bytea, bytea, boolean);
+             DROP FUNCTION create_run(text, uuid, text, uuid, bytea, bigint, bigint, bytea, bytea, bytea, boolean, boolean);
+             DROP FUNCTION take_runs;
              DROP TABLE run, assistant_version, assistant, cron;
              DROP INDEX listing_created;
              ALTER TABLE listing DROP COLUMN lifetime_ms, DROP COLUMN at_end;

@@ -73,6 +73,26 @@ async fn an_owner_whose_connection_ended_has_lost_the_queue() {
 }
 
 #[tokio::test]
+async fn the_queue_is_kept_while_connections_end_and_lost_to_another_process() {
+    let db = db().await;
+    let other = db.schema.connect().await;
+    let owner = db.try_own_queue().await.unwrap().unwrap();
+    let keeper = db.schema.connect().await;
+    let keeps = keeper.keep_queue(owner);
+    tokio::pin!(keeps);
+    kill_connections(&db).await;
+    let some_time = Duration::from_secs(2);
+    let kept = tokio::time::timeout(some_time, &mut keeps).await;
+    assert!(kept.is_err(), "the queue was given up");
+    assert!(other.try_own_queue().await.unwrap().is_none());
+    // It is not looked after now, so the other process is first.
+    kill_connections(&db).await;
+    let _owner = own_soon(&other).await;
+    let lost = tokio::time::timeout(Duration::from_secs(20), keeps).await;
+    assert!(lost.is_ok(), "the loss was not noticed");
+}
+
+#[tokio::test]
 async fn each_schema_has_a_queue_of_its_own() {
     let (one, two) = (db().await, db().await);
     let first = one.try_own_queue().await.unwrap().unwrap();

@@ -71,6 +71,7 @@ async fn answered_at(cluster: &Cluster, thread: &ThreadId) -> Option<Timestamp> 
     let query = InterruptQuery {
         tenant: thread.tenant().to_owned(),
         thread: Some(thread.clone()),
+        threads: Vec::new(),
         open_only: false,
         due: None,
         page: Page {

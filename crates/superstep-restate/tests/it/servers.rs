@@ -180,6 +180,26 @@ async fn a_run_is_cancelled_through_another_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_through_another_server_spares_the_next_run() {
+    let cluster = Cluster::start().await;
+    let effects = Effects::default();
+    let graph = graph(Duration::from_secs(3), &effects);
+    let graph = graph.definition();
+    cluster.worker.register_definition(graph);
+    let one = ServerProcess::start(&cluster, graph);
+    let thread = one.thread().await;
+    let (run, next) = (one.begin(&thread).await, one.begin(&thread).await);
+    one.until(&run, "running").await;
+    let other = ServerProcess::start(&cluster, graph);
+    while other.get(&thread).await["status"] != "busy" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    other.post(&format!("{run}/cancel?wait=1"), json!({})).await;
+    other.until(&next, "success").await;
+    assert_eq!(effects.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_dead_server_waited_for_ends_once() {
     let cluster = Cluster::start().await;
     let effects = Effects::default();

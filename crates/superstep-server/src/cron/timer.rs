@@ -75,7 +75,7 @@ async fn fire(app: &App, cron: &CronRow, now: Timestamp) -> bool {
     };
     let id = wire::uuid(cron.id.to_bytes());
     match fired {
-        Ok(FiredTick::Run(CreatedRun::Stored(_) | CreatedRun::Exists(..))) => {
+        Ok(FiredTick::Run(CreatedRun::Stored(_) | CreatedRun::Begun | CreatedRun::Exists(..))) => {
             tracing::debug!(cron = %id, "a cron made a run");
             true
         }

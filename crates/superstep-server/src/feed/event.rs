@@ -64,11 +64,15 @@ pub(crate) enum FeedBody {
     MessageWhole {
         origin: Arc<TaskOrigin>,
         message: Arc<Json>,
+        /// Whether a model wrote the message, as far as is known.
+        is_of_model: bool,
     },
     /// A tool call.
     Tool(ToolPart),
     /// The run stopped.
     Stopped(RunStop),
+    /// The state of the graph in which a run paused, after the event that it did.
+    PausedValues(Arc<Json>),
 }
 
 /// Which graph of a run: the path of `node:task` from the root to it, empty for the root. Cheap to clone.
@@ -166,10 +170,14 @@ pub(crate) struct StreamedCheckpoint {
 }
 
 /// What is known of a checkpoint that was there before the run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct FoundCheckpoint {
     /// The run that wrote it; `None` for an edit.
     pub(crate) run: Option<RunId>,
+    /// The older checkpoint that an edit continued from, if it did not continue from the newest.
+    pub(crate) base: Option<CheckpointId>,
+    /// For a subgraph: the task that is in it.
+    pub(crate) entered_by: Option<TaskOrigin>,
 }
 
 /// A task that runs after a checkpoint.
@@ -179,6 +187,8 @@ pub(crate) struct CheckpointTask {
     pub(crate) node: String,
     /// What the task asked before the run stopped.
     pub(crate) interrupts: Vec<Json>,
+    /// Why the task failed in the run before.
+    pub(crate) error: Option<String>,
     /// Whether the task enters a subgraph.
     pub(crate) is_subgraph: bool,
 }

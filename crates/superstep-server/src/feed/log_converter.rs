@@ -9,6 +9,7 @@
 
 mod agent_events;
 mod frames;
+mod live_order;
 mod stops;
 mod tasks;
 
@@ -28,7 +29,9 @@ use crate::feed::agent_payload::AgentPayload;
 use crate::feed::event::{
     FeedBody, FeedEvent, MessageChange, Namespace, TaskOrigin, split_segment,
 };
+use crate::feed::log_converter::live_order::LiveOrder;
 use crate::feed::message_parts::{OpenMessages, PlacedPart};
+use crate::history::{self, Checkpoint, FORK};
 use crate::wire::{self, CheckpointId};
 
 /// Converts what happens on one thread.
@@ -40,12 +43,19 @@ pub(super) struct LogConverter {
     run: RunId,
     /// Time of the entry that is converted, or of the live event.
     at: Timestamp,
-    frames: BTreeMap<Namespace, FrameView>,
+    /// In boxes: most threads have one, and a map has room for many.
+    frames: BTreeMap<Namespace, Box<FrameView>>,
     /// Subgraphs that the run has entered and not left.
     entered: BTreeSet<Namespace>,
     messages: OpenMessages,
-    /// Ids of the messages that the run has shown.
+    /// Ids of the messages that the run has shown, as far as is known completely. Others come as a whole with the log.
     shown_messages: BTreeSet<String>,
+    /// Ids of the messages that models of the run wrote without streaming them.
+    unstreamed_messages: BTreeSet<String>,
+    /// Messages whose task ended before they did, with the length of the text that was shown: if it is not all, the end was lost.
+    unended_messages: BTreeMap<String, usize>,
+    /// What tasks that run have shown.
+    live_order: BTreeMap<TaskId, LiveOrder>,
     /// Stored events that tasks have shown live. They come again with the log, and are left out there.
     shown_live: BTreeMap<TaskId, Vec<Value>>,
     places: PlaceCounter,
@@ -74,8 +84,10 @@ struct WrittenCheckpoint {
     id: CheckpointId,
     parent: Option<CheckpointId>,
     source: &'static str,
-    /// `None` for an edit.
+    /// `None` for an edit, and for a fork from which no run has continued.
     run: Option<RunId>,
+    /// The older checkpoint that an edit continued from.
+    base: Option<CheckpointId>,
 }
 
 /// A task that is planned to run.
@@ -85,6 +97,8 @@ struct PlannedTask {
     task: String,
     payload: Option<Arc<Json>>,
     interrupts: Vec<Json>,
+    /// Why the task failed in the run before.
+    error: Option<String>,
 }
 
 /// A graph whose superstep ended, or that was entered, while its items are read.
@@ -162,6 +176,9 @@ impl LogConverter {
             entered: BTreeSet::new(),
             messages: OpenMessages::default(),
             shown_messages: BTreeSet::new(),
+            unstreamed_messages: BTreeSet::new(),
+            unended_messages: BTreeMap::new(),
+            live_order: BTreeMap::new(),
             shown_live: BTreeMap::new(),
             places: PlaceCounter::default(),
             restarts: 0,
@@ -175,27 +192,47 @@ impl LogConverter {
         self.places.enter(state.seq);
         self.restarts = state.restarts;
         self.frames.clear();
+        let is_fork = state.kind == EntryKind::Fork;
+        let is_edited = state.edits.is_some_and(|edits| edits > 0);
+        let parent = (state.parent > Seq(0)).then(|| CheckpointId::after(state.parent));
+        if is_fork && !is_edited && parent.is_none() {
+            // The thread went back to its beginning: what comes next is its first input.
+            return;
+        }
         let values = wire::values(&self.graph, &state.values);
         let source = match state.kind {
             EntryKind::Update => "update",
-            EntryKind::Fork => "fork",
+            EntryKind::Fork if is_edited => "update",
+            EntryKind::Fork => FORK,
             _ => "loop",
         };
-        let checkpoint = WrittenCheckpoint {
-            id: CheckpointId::after(state.seq),
-            parent: (state.parent > Seq(0)).then(|| CheckpointId::after(state.parent)),
-            source,
-            run: (state.kind != EntryKind::Update).then_some(state.run.run),
+        let written_by_run = !is_fork && source == "loop";
+        let checkpoint = match parent {
+            // Clients do not see that the thread went back.
+            Some(id) if history::went_back(state) => WrittenCheckpoint {
+                id,
+                parent: None,
+                source: "loop",
+                run: Some(state.run.run),
+                base: None,
+            },
+            parent => WrittenCheckpoint {
+                id: CheckpointId::after(state.seq),
+                parent,
+                source,
+                run: written_by_run.then_some(state.run.run),
+                base: parent.filter(|_| is_fork && is_edited),
+            },
         };
         self.frames.insert(
             Namespace::default(),
-            FrameView {
+            Box::new(FrameView {
                 graph: Some(self.graph.clone()),
                 step: state.step + state.restarts,
                 values: Arc::new(values),
                 checkpoint: Some(checkpoint),
                 ..FrameView::default()
-            },
+            }),
         );
         for next in &state.next {
             let namespace = Namespace::of(&next.frame);
@@ -203,6 +240,27 @@ impl LogConverter {
             let frame = self.frames.entry(namespace).or_default();
             frame.planned.push(planned);
         }
+        if let Some(Stop::Failed(failures)) = &state.stop {
+            self.keep_errors(failures);
+        }
+    }
+
+    /// Continues from the state of a subgraph that the thread is inside of there.
+    pub(super) fn continue_inside(&mut self, path: &FramePath, found: &Checkpoint) {
+        let Some(graph) = self.graph.at(path) else {
+            return;
+        };
+        let values = wire::values(&graph, &found.state.values);
+        let frame = self.frame_mut(&Namespace::of(path));
+        frame.graph = Some(graph);
+        frame.step = found.state.step;
+        frame.values = Arc::new(values);
+        frame.checkpoint = Some(written(found));
+    }
+
+    /// Continues from this checkpoint of the root graph.
+    pub(super) fn continue_at(&mut self, found: &Checkpoint) {
+        self.frame_mut(&Namespace::default()).checkpoint = Some(written(found));
     }
 
     /// Converts an entry. `asked` are the interrupts at which the run paused, if it did.
@@ -252,6 +310,8 @@ impl LogConverter {
             }
             // The update, which comes next, has the rest that is shown of it.
             StreamEventBody::TaskEnded { task, .. } => {
+                self.unended_messages.extend(self.messages.of_task(*task));
+                self.live_order.remove(task);
                 let ended = self.messages.end_task(*task, false);
                 self.push_parts(ended);
             }
@@ -303,6 +363,7 @@ impl LogConverter {
     pub(super) fn live(&mut self, event: &LiveEvent, now: Timestamp) -> Vec<Arc<FeedEvent>> {
         self.places.is_live = true;
         self.at = now;
+        self.note_gap(event);
         let namespace = Namespace::of(&event.frame);
         self.enter_subgraphs(&namespace);
         let task = wire::uuid(event.task.to_bytes());
@@ -344,6 +405,7 @@ impl LogConverter {
         self.places.is_live = true;
         self.at = now;
         self.shown_live.remove(&task);
+        self.live_order.remove(&task);
         self.void_messages(task);
         std::mem::take(&mut self.converted)
     }
@@ -351,6 +413,9 @@ impl LogConverter {
     fn run_began(&mut self) {
         self.entered.clear();
         self.shown_messages.clear();
+        self.unstreamed_messages.clear();
+        self.unended_messages.clear();
+        self.live_order.clear();
         self.shown_live.clear();
         self.messages = OpenMessages::default();
         self.push(&Namespace::default(), 0, FeedBody::RunBegan);
@@ -438,6 +503,18 @@ impl LogConverter {
     }
 }
 
+fn written(found: &Checkpoint) -> WrittenCheckpoint {
+    let is_edit = found.source == "update";
+    let is_of_fork = is_edit && found.state.kind == EntryKind::Fork;
+    WrittenCheckpoint {
+        id: found.id,
+        parent: found.parent,
+        source: found.source,
+        run: (!is_edit).then_some(found.state.run.run),
+        base: found.parent.filter(|_| is_of_fork),
+    }
+}
+
 /// Size of an event without its content.
 const EVENT_BYTES: usize = 256;
 
@@ -447,6 +524,7 @@ fn planned_task(task: TaskId, node: &NodeName, payload: Option<&Value>) -> Plann
         task: wire::uuid(task.to_bytes()),
         payload: payload.map(|payload| Arc::new(payload.decode().unwrap_or_default())),
         interrupts: Vec::new(),
+        error: None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reads a thread for its feed: whole entries, and what nodes show in between.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,7 +17,8 @@ use superstep::{DriveError, Event, EventId, Events, RunId, Runtime, Seq, TaskId,
 use crate::feed::FeedId;
 use crate::feed::event::FeedEvent;
 use crate::feed::log_converter::LogConverter;
-use crate::{Shared, wire};
+use crate::wire::{BEFORE_INPUT, CheckpointId};
+use crate::{Shared, history, wire};
 
 /// Where the events of a thread come from. It does not hold the server, which holds the tasks that use it.
 pub(super) struct LogSource {
@@ -84,7 +85,7 @@ impl LogSource {
                 .runtime
                 .state_of(&self.graph, &self.thread, Some(forked.seq));
             if let Some(state) = state.await? {
-                converter.continue_from(&state);
+                self.continue_from(converter, &state).await?;
             }
         }
         let paused = items.iter().find_map(|item| match &item.what {
@@ -107,6 +108,36 @@ impl LogSource {
             wire::first_of_each_task(&mut open);
         }
         Ok(converter.entry(items, &open))
+    }
+
+    /// Continues a conversion from a state that was read, and from those of the subgraphs that the thread is inside of there.
+    pub(super) async fn continue_from(
+        &self,
+        converter: &mut LogConverter,
+        state: &ThreadState,
+    ) -> Result<(), DriveError> {
+        converter.continue_from(state);
+        let above = CheckpointId {
+            seq: state.seq.next(),
+            place: BEFORE_INPUT,
+        };
+        let (runtime, graph, thread) = (&self.runtime, &self.graph, &self.thread);
+        if state.kind != EntryKind::Fork {
+            // The entry may be one that changed a subgraph, or a stop: then an older one is the checkpoint.
+            let page = history::read_from(runtime, graph, thread, Some(above), 1, |_| true);
+            if let Some(found) = page.await?.checkpoints.first() {
+                converter.continue_at(found);
+            }
+        }
+        let frames = state.next.iter().map(|task| &task.frame);
+        let inside: BTreeSet<_> = frames.filter(|frame| !frame.is_root()).collect();
+        for frame in inside {
+            let found = history::of_subgraph(runtime, graph, thread, frame, Some(above), 1).await?;
+            if let Some(found) = found.first() {
+                converter.continue_inside(frame, &found.checkpoint);
+            }
+        }
+        Ok(())
     }
 
     async fn interrupts(&self, open_only: bool) -> Result<Vec<OpenInterrupt>, DriveError> {
@@ -184,7 +215,7 @@ impl LogSource {
                 .runtime
                 .state_of(&self.graph, &self.thread, Some(before));
             if let Some(state) = state.await? {
-                converter.continue_from(&state);
+                self.continue_from(&mut converter, &state).await?;
                 start = end_of(before);
             }
         }

@@ -20,6 +20,8 @@ struct OpenMessage {
     origin: Arc<TaskOrigin>,
     block: Option<OpenBlock>,
     next_block: u32,
+    /// Number of bytes of text so far.
+    text_bytes: usize,
     /// Calls whose arguments were streamed.
     calls: BTreeSet<String>,
 }
@@ -72,6 +74,7 @@ impl OpenMessages {
                 origin: origin.clone(),
                 block: None,
                 next_block: 0,
+                text_bytes: 0,
                 calls: BTreeSet::new(),
             });
             self.0.len() - 1
@@ -109,6 +112,13 @@ impl OpenMessages {
         open.map_or(0, |open| {
             u32::try_from(open.calls.len()).unwrap_or(u32::MAX)
         })
+    }
+
+    /// Returns the ids of the messages that a task is writing, each with the length of its text so far.
+    pub(super) fn of_task(&self, task: TaskId) -> Vec<(String, usize)> {
+        let open = self.0.iter().filter(|open| open.task == task);
+        open.map(|open| (open.id.to_string(), open.text_bytes))
+            .collect()
     }
 
     /// Completes a message. Does nothing if it is not being written.
@@ -156,6 +166,9 @@ impl OpenMessage {
         let block = self.block.as_mut().expect("it was begun above, or before");
         if text.is_empty() {
             return;
+        }
+        if block.kind == BlockKind::Text {
+            self.text_bytes += text.len();
         }
         block.text.push_str(&text);
         changes.push(MessageChange::Delta {

@@ -335,6 +335,8 @@ async fn sweep(map: Weak<FeedMap>) {
         // A subscriber holds its feed. Nobody can get another hold while the map is locked.
         feeds.retain(|_, feed| !feed.sweep(KEPT_AFTER_END) || Arc::strong_count(feed) > 1);
         drop_oldest(&mut feeds, BYTES_MAX);
+        // Readers that have ended keep their memory until they are joined.
+        while lock(&map.tasks).try_join_next().is_some() {}
         if feeds.is_empty() {
             map.is_swept.store(false, Ordering::SeqCst);
             return;

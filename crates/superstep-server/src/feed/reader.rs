@@ -91,7 +91,7 @@ async fn find_place(source: &LogSource, is_begun: bool) -> Result<FoundPlace, Dr
             }
         };
         if let Some(state) = state {
-            converter.continue_from(&state);
+            source.continue_from(&mut converter, &state).await?;
             after = end_of(state.seq);
         }
     }

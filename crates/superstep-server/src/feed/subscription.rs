@@ -215,7 +215,8 @@ impl Subscription {
                 return FeedItem::Event(event);
             }
             if self.is_behind() {
-                if let Err(error) = self.catch_up().await {
+                // In a box, because a client that waits must not hold the room for it.
+                if let Err(error) = Box::pin(self.catch_up()).await {
                     tracing::warn!(thread = %self.feed.thread, ?error, "the log of a thread could not be read");
                     tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                 }

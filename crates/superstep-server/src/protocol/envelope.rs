@@ -28,7 +28,7 @@ impl EventKind {
             | FeedBody::SubgraphBegan { .. }
             | FeedBody::SubgraphEnded(_)
             | FeedBody::Stopped(_) => "lifecycle",
-            FeedBody::Values(_) => "values",
+            FeedBody::Values(_) | FeedBody::PausedValues(_) => "values",
             FeedBody::Update { .. } => "updates",
             FeedBody::Checkpoint(_) => "checkpoints",
             FeedBody::TaskStarted(_) | FeedBody::TaskEnded(_) => "tasks",
@@ -119,14 +119,16 @@ fn data(thread: &ThreadId, graph: &str, event: &FeedEvent) -> Json {
             },
         ),
         FeedBody::Stopped(stop) => stopped(graph, stop),
-        FeedBody::Values(values) => match &**values {
+        FeedBody::Values(values) | FeedBody::PausedValues(values) => match &**values {
             Json::Null => json!({}),
             values => with_short_messages(values),
         },
         FeedBody::Update { origin, update, .. } => {
             json!({ &origin.node: with_short_messages(update) })
         }
-        FeedBody::Checkpoint(checkpoint) => checkpoint_data(thread, checkpoint),
+        FeedBody::Checkpoint(checkpoint) => {
+            checkpoint_data(thread, &event.namespace.to_string(), checkpoint)
+        }
         FeedBody::TaskStarted(task) => started_task(task, None),
         FeedBody::TaskEnded(task) => ended_task(task),
         FeedBody::Message(part) => message(part),
@@ -217,14 +219,14 @@ fn stopped(graph: &str, stop: &RunStop) -> Json {
     }
 }
 
-fn checkpoint_data(thread: &ThreadId, checkpoint: &StreamedCheckpoint) -> Json {
+fn checkpoint_data(thread: &ThreadId, namespace: &str, checkpoint: &StreamedCheckpoint) -> Json {
     let mut data = json!({
-        "id": checkpoint.id.to_uuid(thread),
+        "id": checkpoint.id.to_uuid_in(thread, namespace),
         "step": checkpoint.step,
         "source": checkpoint.source,
     });
     if let Some(parent) = checkpoint.parent {
-        data["parent_id"] = parent.to_uuid(thread).into();
+        data["parent_id"] = parent.to_uuid_in(thread, namespace).into();
     }
     data
 }

@@ -48,6 +48,9 @@ impl From<ApiError> for CommandError {
         let code = match error.status {
             StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => "permission_denied",
             StatusCode::NOT_FOUND if error.detail.starts_with("Checkpoint") => "no_such_checkpoint",
+            // The protocol has no code for an assistant that does not exist.
+            StatusCode::NOT_FOUND => "unknown_error",
+            _ if error.detail.starts_with("Invalid assistant") => "unknown_error",
             status if status.is_client_error() => "invalid_argument",
             _ => "unknown_error",
         };

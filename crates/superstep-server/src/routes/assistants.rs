@@ -97,7 +97,7 @@ async fn create(
 fn check_graph(app: &Shared, name: &str) -> ApiResult<()> {
     match app.graphs.contains_key(name) {
         true => Ok(()),
-        false => Err(ApiError::invalid(format!("Graph '{name}' not found"))),
+        false => Err(ApiError::not_found(format!("Graph '{name}' not found"))),
     }
 }
 
@@ -416,7 +416,7 @@ async fn versions(
     let wanted = Json::Object(body.metadata.unwrap_or_default());
     let versions = versions.iter();
     let versions = versions.filter(|version| json_contains(&version.metadata, &wanted));
-    Ok(JsonBody(versions.map(wire::assistant).collect::<Vec<_>>()).into_response())
+    Ok(JsonBody(versions.map(wire::assistant_version).collect::<Vec<_>>()).into_response())
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,6 +3,7 @@
 mod assistants;
 mod crons;
 mod drawing;
+mod files;
 mod openapi;
 mod paging;
 mod runs;
@@ -24,5 +25,6 @@ pub(crate) fn routes() -> Router<App> {
         .merge(runs::routes())
         .merge(crons::routes())
         .merge(store::routes())
+        .merge(files::routes())
         .merge(system::routes())
 }

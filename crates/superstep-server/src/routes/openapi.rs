@@ -26,6 +26,9 @@ const fn route(
     }
 }
 
+/// Tag of the routes whose bodies are files.
+const FILES: &str = "Files";
+
 #[rustfmt::skip]
 const ROUTES: &[RouteDoc] = &[
     route("post", "/assistants", "Assistants", "Create an assistant"),
@@ -84,6 +87,10 @@ const ROUTES: &[RouteDoc] = &[
     route("delete", "/store/items", "Store", "Delete an item"),
     route("post", "/store/items/search", "Store", "Search items"),
     route("post", "/store/namespaces", "Store", "List namespaces"),
+    route("get", "/superstep/threads/{thread_id}/files", FILES, "List the files of a thread"),
+    route("put", "/superstep/threads/{thread_id}/files/{path}", FILES, "Store a file of a thread"),
+    route("get", "/superstep/threads/{thread_id}/files/{path}", FILES, "Get a file of a thread"),
+    route("delete", "/superstep/threads/{thread_id}/files/{path}", FILES, "Delete a file of a thread"),
     route("get", "/ok", "System", "Check whether the server answers"),
     route("get", "/info", "System", "Get the version and the features"),
     route("get", "/metrics", "System", "Get the metrics"),
@@ -105,6 +112,10 @@ pub(super) fn document() -> Json {
                 },
             },
         });
+        let operation = match route.tag == FILES && route.path.ends_with("{path}") {
+            true => with_bytes(operation, route.method),
+            false => operation,
+        };
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method] = operation;
     }
@@ -113,6 +124,22 @@ pub(super) fn document() -> Json {
         "info": { "title": "Superstep server", "version": env!("CARGO_PKG_VERSION") },
         "paths": paths,
     })
+}
+
+/// Describes an operation on the content of a file, which is not JSON.
+fn with_bytes(mut operation: Json, method: &str) -> Json {
+    let bytes = json!({ "application/octet-stream": { "schema": {} } });
+    operation["parameters"][1]["description"] =
+        json!("Relative path of the file; may contain slashes");
+    match method {
+        "put" => operation["requestBody"] = json!({ "required": true, "content": bytes }),
+        "get" => {
+            operation["responses"]["200"] =
+                json!({ "description": "The content of the file", "content": bytes });
+        }
+        _ => {}
+    }
+    operation
 }
 
 fn parameters(path: &str) -> Json {
@@ -157,5 +184,9 @@ fn every_path_names_its_parameters() {
     let document = document();
     let run = &document["paths"]["/threads/{thread_id}/runs/{run_id}"]["get"];
     assert_eq!(run["parameters"][1]["name"], "run_id");
+    let file = &document["paths"]["/superstep/threads/{thread_id}/files/{path}"];
+    assert_eq!(file["put"]["parameters"][1]["name"], "path");
+    let body = &file["put"]["requestBody"]["content"];
+    assert!(body["application/octet-stream"].is_object());
     assert!(page().contains("/store/namespaces"));
 }

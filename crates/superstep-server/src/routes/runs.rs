@@ -6,14 +6,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{CONTENT_LOCATION, LOCATION};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Page;
 use superstep::registry::{RunQuery, RunRow, RunStatus};
 use superstep::{RunId, ThreadId};
 
-use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, run_id};
+use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, header_text, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::routes::paging::page;
 use crate::start::{
@@ -50,7 +50,7 @@ async fn create(
         &app,
         &caller,
         target,
-        with_key(body, &headers),
+        with_key(body, &headers)?,
         Awaits::Events,
     )
     .await?;
@@ -61,9 +61,11 @@ async fn create(
 async fn create_stateless(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Payload(body): Payload<RunBody>,
 ) -> ApiResult<Response> {
     let target = ThreadTarget::Temporary;
+    let body = with_key(body, &headers)?;
     let submitted = submit(&app, &caller, target, body, Awaits::Events).await?;
     let response = JsonBody(wire::run(&submitted.row)).into_response();
     Ok(located(response, &submitted, None))
@@ -72,8 +74,14 @@ async fn create_stateless(
 async fn create_batch(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Payload(bodies): Payload<Vec<RunBody>>,
 ) -> ApiResult<JsonBody<Vec<Json>>> {
+    if headers.contains_key(IDEMPOTENCY_KEY) {
+        return Err(ApiError::invalid(
+            "`Idempotency-Key` cannot be sent with a batch, because it names one run; create the runs one by one",
+        ));
+    }
     if bodies.len() > BATCH_MAX {
         return Err(ApiError::invalid(format!(
             "A batch has at most {BATCH_MAX} runs"
@@ -95,15 +103,17 @@ async fn wait(
     headers: HeaderMap,
     Payload(body): Payload<RunBody>,
 ) -> ApiResult<Response> {
-    let body = with_key(body, &headers);
+    let body = with_key(body, &headers)?;
     submit_and_wait(&app, &caller, ThreadTarget::Thread(id), body).await
 }
 
 async fn wait_stateless(
     State(app): State<App>,
     caller: Caller,
+    headers: HeaderMap,
     Payload(body): Payload<RunBody>,
 ) -> ApiResult<Response> {
+    let body = with_key(body, &headers)?;
     submit_and_wait(&app, &caller, ThreadTarget::Temporary, body).await
 }
 
@@ -133,13 +143,11 @@ async fn submit_and_wait(
     Ok(located(response, &submitted, Some(&location)))
 }
 
-fn with_key(body: RunBody, headers: &HeaderMap) -> RunBody {
-    let key = headers.get("idempotency-key");
-    let key = key.and_then(|key| key.to_str().ok());
-    RunBody {
-        idempotency_key: key.map(str::to_owned),
+fn with_key(body: RunBody, headers: &HeaderMap) -> ApiResult<RunBody> {
+    Ok(RunBody {
+        idempotency_key: header_text(headers, IDEMPOTENCY_KEY)?,
         ..body
-    }
+    })
 }
 
 /// Adds the headers that say where the run is.
@@ -246,7 +254,7 @@ async fn join(
     State(app): State<App>,
     RunPath(thread, run): RunPath,
     query: QueryFields,
-) -> ApiResult<JsonBody<Json>> {
+) -> ApiResult<Response> {
     run_of(&app, &thread, run).await?;
     let guard = Disconnect::watch(&app, &thread, run, query.flag("cancel_on_disconnect"));
     let row = app.queue.wait(thread.tenant(), run).await?;
@@ -254,7 +262,16 @@ async fn join(
     let row = row.ok_or_else(ApiError::no_run)?;
     let found = thread::get(&app, &thread).await?;
     let graph = thread::graph_of(&app, &found).ok_or_else(ApiError::no_run)?;
-    Ok(JsonBody(final_values(&app, graph, &thread, &row).await?))
+    let values = final_values(&app, graph, &thread, &row).await?;
+    Ok((paths_of(&row), JsonBody(values)).into_response())
+}
+
+/// Returns the headers that say where a run of a thread is, and where its result is.
+fn paths_of(row: &RunRow) -> [(HeaderName, String); 2] {
+    let run = wire::uuid(row.id.to_bytes());
+    let path = format!("/threads/{}/runs/{run}", row.thread.name());
+    let result = format!("{path}/join");
+    [(CONTENT_LOCATION, path), (LOCATION, result)]
 }
 
 async fn cancel(
@@ -264,9 +281,16 @@ async fn cancel(
 ) -> ApiResult<Response> {
     let row = run_of(&app, &thread, run).await?;
     let action = CancelAction::of(&query)?;
+    if !row.status.is_active() {
+        return Err(ApiError::not_found(format!(
+            "Run {} has ended; there is nothing to cancel",
+            wire::uuid(run.to_bytes())
+        )));
+    }
     if query.flag("wait") {
+        let paths = paths_of(&row);
         action.carry_out(&app, &[row]).await?;
-        return Ok(JsonBody(json!({})).into_response());
+        return Ok((paths, JsonBody(json!({}))).into_response());
     }
     match row.status {
         // There is nothing to wait for, and a client that asks next sees the run cancelled.
@@ -371,6 +395,8 @@ async fn cancel_many(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The header under which a request is carried out once.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Highest number of runs that one request creates.
 const BATCH_MAX: usize = 1_000;
 /// Number of runs that one request cancels.

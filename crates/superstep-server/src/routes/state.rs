@@ -19,7 +19,7 @@ use superstep::{END, FramePath, NodeName, RunId, START, Seq, ThreadId, Value};
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::history::{self, Checkpoint};
-use crate::start::{CheckpointBody, no_checkpoint, pairs_as_object, read_goto};
+use crate::start::{CheckpointBody, no_checkpoint, no_payload, pairs_as_object, read_goto};
 use crate::wire::{self, BEFORE_INPUT, CheckpointId, StateOptions};
 use crate::{App, Shared, thread};
 
@@ -104,25 +104,46 @@ impl WantedState {
         let Some(graph) = thread::graph_of(app, &row) else {
             return Ok(wire::empty_state());
         };
-        let Some((found, is_newest)) = self.find(app, graph, id).await? else {
-            return Ok(wire::empty_state());
-        };
-        let options = StateOptions {
-            is_newest,
-            with_subgraphs: self.with_subgraphs,
-            ..found.options()
-        };
         let mut shown = match self.namespace.is_empty() {
-            true => wire::thread_state(app, graph, id, &found.state, options).await?,
-            false => {
-                let namespace = &self.namespace;
-                let state = &found.state;
-                let inner = wire::subgraph_state(app, graph, id, state, options, namespace).await?;
-                inner.ok_or_else(|| no_subgraph(namespace))?
+            true => {
+                let Some((found, is_newest)) = self.find(app, graph, id).await? else {
+                    return Ok(wire::empty_state());
+                };
+                let options = StateOptions {
+                    is_newest,
+                    with_subgraphs: self.with_subgraphs,
+                    ..found.options()
+                };
+                wire::thread_state(app, graph, id, &found.state, options).await?
             }
+            false => self.read_subgraph(app, graph, id).await?,
         };
         wire::select(&mut shown, &self.select);
         Ok(shown)
+    }
+
+    async fn read_subgraph(
+        &self,
+        app: &Shared,
+        graph: &Arc<Definition>,
+        id: &ThreadId,
+    ) -> ApiResult<Json> {
+        let namespace = self.namespace.as_str();
+        let frame = wire::read_namespace(namespace).filter(|frame| graph.at(frame).is_some());
+        let frame = frame.ok_or_else(|| no_subgraph(namespace))?;
+        let wanted = match &self.checkpoint {
+            Some(text) => {
+                let wanted = CheckpointId::parse_in(id, namespace, text);
+                Some(wanted.ok_or_else(|| no_checkpoint(text))?)
+            }
+            None => None,
+        };
+        let with_subgraphs = self.with_subgraphs;
+        let found = wire::subgraph_state(app, graph, id, &frame, wanted, with_subgraphs).await?;
+        found.ok_or_else(|| match &self.checkpoint {
+            Some(text) => no_checkpoint(text),
+            None => no_subgraph(namespace),
+        })
     }
 
     /// Returns the wanted checkpoint, and whether it is the newest; `None` if nothing has happened.
@@ -162,6 +183,22 @@ pub(super) struct UpdateBody {
     checkpoint_id: Option<String>,
 }
 
+impl UpdateBody {
+    /// Returns the id of the checkpoint to continue from, wherever the body has it.
+    fn checkpoint_id(&self) -> Option<&str> {
+        let named = self.checkpoint.as_ref();
+        let named = named.and_then(|named| named.checkpoint_id.as_deref());
+        named.or(self.checkpoint_id.as_deref())
+    }
+
+    /// Returns the path of the subgraph to change; `None` for the root graph.
+    fn namespace(&self) -> Option<&str> {
+        let named = self.checkpoint.as_ref()?;
+        let namespace = named.checkpoint_ns.as_deref();
+        namespace.filter(|namespace| !namespace.is_empty())
+    }
+}
+
 async fn update(
     State(app): State<App>,
     ThreadPath(id): ThreadPath,
@@ -176,7 +213,10 @@ async fn update(
     if active.iter().any(|run| run.status == RunStatus::Pending) {
         return Err(ApiError::busy());
     }
-    let at = base_of(&app, graph, &id, &body).await?;
+    let at = match body.namespace() {
+        Some(namespace) => base_in_subgraph(&app, graph, &id, &body, namespace).await?,
+        None => base_of(&app, graph, &id, &body).await?,
+    };
     let frame = frame_named(&app, graph, &id, &body, at).await?;
     let inner = graph
         .at(&frame)
@@ -193,9 +233,20 @@ async fn update(
     };
     let options = RunOptions::default();
     let driver = app.runtime.driver();
+    // Twice: those who watch the thread see the change, also if making it took long and the reader rests again.
+    app.feeds.began_unwatched(&app, graph, &id);
     let end = driver.execute(&id, graph, request, &options).await?;
+    app.feeds.began_unwatched(&app, graph, &id);
     let seq = end.map_or(row.head.seq, |end| end.seq);
-    let checkpoint = wire::checkpoint(&id, &frame, CheckpointId::after(seq));
+    let checkpoint = match frame.is_root() {
+        true => wire::checkpoint(&id, &frame, CheckpointId::after(seq), &[]),
+        false => {
+            let newest = history::subgraph_at(&app.runtime, graph, &id, &frame, None).await?;
+            let written = newest.map_or(CheckpointId::after(seq), |newest| newest.checkpoint.id);
+            let outer = history::outer_of(&app, graph, &id, &frame, written).await?;
+            wire::checkpoint(&id, &frame, written, &outer)
+        }
+    };
     Ok(JsonBody(json!({
         "checkpoint": checkpoint,
         "configurable": checkpoint,
@@ -217,9 +268,7 @@ async fn base_of(
     id: &ThreadId,
     body: &UpdateBody,
 ) -> ApiResult<Option<Seq>> {
-    let named = body.checkpoint.as_ref();
-    let named = named.and_then(|named| named.checkpoint_id.as_deref());
-    let Some(text) = named.or(body.checkpoint_id.as_deref()) else {
+    let Some(text) = body.checkpoint_id() else {
         return Ok(None);
     };
     let wanted = CheckpointId::parse(id, text).ok_or_else(|| no_checkpoint(text))?;
@@ -236,6 +285,44 @@ async fn base_of(
     }))
 }
 
+/// Returns the entry that an update of a subgraph continues from; `None` for the newest.
+async fn base_in_subgraph(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    id: &ThreadId,
+    body: &UpdateBody,
+    namespace: &str,
+) -> ApiResult<Option<Seq>> {
+    let Some(text) = body.checkpoint_id() else {
+        return Ok(None);
+    };
+    let wanted = CheckpointId::parse_in(id, namespace, text);
+    let wanted = wanted.ok_or_else(|| no_checkpoint(text))?;
+    let frame = wire::read_namespace(namespace).filter(|frame| graph.at(frame).is_some());
+    let frame = frame.ok_or_else(|| no_subgraph(namespace))?;
+    let runtime = &app.runtime;
+    let newest = history::subgraph_at(runtime, graph, id, &frame, None).await?;
+    if newest.is_some_and(|newest| newest.checkpoint.id == wanted) {
+        return Ok(None);
+    }
+    let above = CheckpointId {
+        seq: wanted.seq.next(),
+        place: BEFORE_INPUT,
+    };
+    let found = history::of_subgraph(runtime, graph, id, &frame, Some(above), 1).await?;
+    let last = found.first().map(|found| found.checkpoint.id);
+    if last.is_none_or(|last| last.seq != wanted.seq) {
+        return Err(no_checkpoint(text));
+    }
+    // A thread continues from an entry, and the state of the subgraph there is the last one of the entry.
+    match last == Some(wanted) {
+        true => Ok(Some(wanted.seq)),
+        false => Err(ApiError::invalid(
+            "The state of the subgraph cannot be changed at this checkpoint, because it was stored together with a later one",
+        )),
+    }
+}
+
 /// Returns the path of the graph that an update is for.
 async fn frame_named(
     app: &Shared,
@@ -244,9 +331,7 @@ async fn frame_named(
     body: &UpdateBody,
     at: Option<Seq>,
 ) -> ApiResult<FramePath> {
-    let named = body.checkpoint.as_ref();
-    let namespace = named.and_then(|named| named.checkpoint_ns.as_deref());
-    let Some(namespace) = namespace.filter(|namespace| !namespace.is_empty()) else {
+    let Some(namespace) = body.namespace() else {
         return Ok(FramePath::root());
     };
     let inside = app.runtime.subgraphs_of(graph, id, at).await?;
@@ -286,10 +371,7 @@ pub(super) fn edit_of(
     let goto = goto.filter(|goto| !goto.is_null()).map(read_goto);
     let goto = goto.transpose()?.unwrap_or_default();
     if goto.iter().any(|to| to.payload.is_some()) {
-        // What a node gets besides the state is for the graph to decide, like the channels that are no inputs.
-        return Err(ApiError::invalid(
-            "`goto` cannot carry an `input`: callers write the inputs of a graph only",
-        ));
+        return Err(no_payload());
     }
     let node = match body.as_node.as_deref() {
         Some(END) => EditNode::End,
@@ -349,7 +431,7 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
     let limit = body.limit.unwrap_or(1).clamp(1, HISTORY_MAX) as usize;
     let before = match body.before.as_ref().filter(|before| !before.is_null()) {
         Some(before) => {
-            let found = history::named_checkpoint(id, before);
+            let found = history::named_checkpoint(id, namespace.unwrap_or_default(), before);
             Some(found.ok_or_else(|| no_checkpoint(&before.to_string()))?)
         }
         None => None,
@@ -358,7 +440,8 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
     if let Some(namespace) = namespace {
         let frame = wire::read_namespace(namespace).filter(|frame| graph.at(frame).is_some());
         let frame = frame.ok_or_else(|| no_subgraph(namespace))?;
-        let found = history::of_subgraph(app, graph, id, &frame, before, limit).await?;
+        let runtime = &app.runtime;
+        let found = history::of_subgraph(runtime, graph, id, &frame, before, limit).await?;
         let mut shown = wire::past_subgraph_states(app, graph, id, &frame, &found).await?;
         for state in &mut shown {
             wire::select(state, &select);
@@ -382,8 +465,11 @@ async fn history_of(app: &Shared, id: &ThreadId, body: &HistoryBody) -> ApiResul
         metadata["run_id"] = wire::uuid(run.to_bytes()).into();
         json_contains(&metadata, wanted)
     };
-    let newest = history::newest(app, graph, id).await?;
     let page = history::read(app, graph, id, before, limit, keep).await?;
+    let newest = match before.is_none() && wanted.is_none() {
+        true => page.newest(),
+        false => history::newest(app, graph, id).await?,
+    };
     let newest_id = newest.as_ref().map(|newest| newest.id);
     let states: Vec<_> = page
         .checkpoints

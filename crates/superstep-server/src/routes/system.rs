@@ -11,11 +11,11 @@ use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Page, ThreadQuery};
-use superstep::registry::{RunQuery, RunStatus};
 
 use crate::caller::{Caller, QueryFields};
 use crate::error::ApiResult;
 use crate::routes::openapi;
+use crate::thread::ACTIVE_MAX;
 use crate::{App, Shared};
 
 pub(super) fn routes() -> Router<App> {
@@ -77,18 +77,9 @@ struct Figures {
 impl Figures {
     async fn read(app: &Shared, caller: &Caller) -> ApiResult<Self> {
         let counters = &app.counters;
-        let active = RunQuery {
-            tenant: caller.tenant.clone(),
-            statuses: vec![RunStatus::Pending, RunStatus::Running],
-            page: Page {
-                limit: ACTIVE_MAX,
-                offset: 0,
-            },
-            ..RunQuery::default()
-        };
-        let active = app.registry().runs(&active).await?;
-        let is_running = |status: RunStatus| status == RunStatus::Running;
-        let running = active.iter().filter(|run| is_running(run.status)).count();
+        let active = app.registry();
+        let active = active.active_runs(&caller.tenant, ACTIVE_MAX).await?;
+        let running = active.iter().filter(|run| run.is_running).count();
         Ok(Self {
             uptime_seconds: app.started.elapsed().as_secs(),
             requests: counters.requests.load(Ordering::Relaxed),
@@ -158,6 +149,3 @@ async fn document() -> JsonBody<Json> {
 async fn docs() -> Html<String> {
     Html(openapi::page())
 }
-
-/// Number of active runs that are counted.
-const ACTIVE_MAX: u32 = 10_000;

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::format::EntryKind;
 use superstep::checkpoint::{
-    AtLifetimeEnd, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
+    AtLifetimeEnd, Head, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
     ThreadRow, ThreadSort,
 };
 use superstep::driver::{ThreadEdit, ThreadRequest};
 use superstep::graph::Definition;
-use superstep::registry::RunQuery;
-use superstep::run::{Edit, RunOptions, ThreadState};
+use superstep::registry::{RunQuery, RunRow};
+use superstep::run::{Edit, OpenInterrupt, RunOptions, ThreadState};
 use superstep::{FramePath, START, Seq, ThreadId};
 
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
@@ -135,6 +135,15 @@ async fn create(
             id.name()
         )));
     }
+    if is_new && begins_with.is_none() {
+        // Nothing has happened on it, so nothing has to be read.
+        let (row, busy) = (new_row(&id, new), BTreeSet::new());
+        let options = ShowOptions {
+            busy: Some(&busy),
+            ..ShowOptions::default()
+        };
+        return Ok(JsonBody(show(&app, &row, &options).await?));
+    }
     if let Some((graph, supersteps)) = begins_with.filter(|_| is_new) {
         // Each is a checkpoint of its own.
         for updates in supersteps {
@@ -154,6 +163,20 @@ async fn create(
     }
     let row = thread::get(&app, &id).await?;
     Ok(JsonBody(show(&app, &row, &ShowOptions::default()).await?))
+}
+
+/// Returns the row of a thread that was just created, apart from its epoch, which is not shown.
+fn new_row(id: &ThreadId, new: NewThread) -> ThreadRow {
+    ThreadRow {
+        thread: id.clone(),
+        head: Head::default(),
+        graph: new.graph,
+        metadata: new.metadata,
+        values: None,
+        created: new.at,
+        updated: new.at,
+        lifetime: new.lifetime,
+    }
 }
 
 /// The graph of a new thread, and the updates of each superstep that it begins with.
@@ -296,9 +319,13 @@ async fn search(
     Payload(body): Payload<SearchBody>,
 ) -> ApiResult<Response> {
     let busy = thread::busy_threads(&app, &caller.tenant).await?;
-    let query = body.query(&app, &caller, &busy).await?;
-    let total = app.runtime.count_threads(&query).await?;
-    let rows = app.runtime.threads(&query).await?;
+    let mut query = body.query(&app, &caller, &busy).await?;
+    let page = query.page;
+    // One more, to see whether another page follows. To count all matches would take longer the more threads there are.
+    query.page.limit += 1;
+    let mut rows = app.runtime.threads(&query).await?;
+    let total = u64::from(page.offset) + rows.len() as u64;
+    rows.truncate(page.limit as usize);
     let select = body.select.clone().unwrap_or_default();
     let extract = body.extract.clone().unwrap_or_default();
     if extract.len() > EXTRACTS_MAX {
@@ -310,12 +337,35 @@ async fn search(
         busy: Some(&busy),
         select: &select,
         extract: Some(&extract),
+        interrupts: None,
+    };
+    let interrupts = match options.needs("interrupts") {
+        true => open_interrupts(&app, &caller, &rows).await?,
+        false => BTreeMap::new(),
+    };
+    let options = ShowOptions {
+        interrupts: Some(&interrupts),
+        ..options
     };
     let mut shown = Vec::with_capacity(rows.len());
     for row in &rows {
         shown.push(show(&app, row, &options).await?);
     }
-    Ok(paged(shown, query.page, total))
+    Ok(paged(shown, page, total))
+}
+
+/// Returns the open interrupts of those of the threads that wait for answers, all in one query.
+async fn open_interrupts(
+    app: &Shared,
+    caller: &Caller,
+    rows: &[ThreadRow],
+) -> ApiResult<BTreeMap<ThreadId, Vec<OpenInterrupt>>> {
+    let paused = rows.iter().filter(|row| row.head.status == Status::Paused);
+    let paused: Vec<ThreadId> = paused.map(|row| row.thread.clone()).collect();
+    match paused.is_empty() {
+        true => Ok(BTreeMap::new()),
+        false => wire::open_interrupts_of(app, &caller.tenant, paused).await,
+    }
 }
 
 async fn count(
@@ -338,9 +388,17 @@ struct ShowOptions<'a> {
     select: &'a [String],
     /// Paths to show under names of the caller.
     extract: Option<&'a BTreeMap<String, String>>,
+    /// The open interrupts of threads, if they were looked up.
+    interrupts: Option<&'a BTreeMap<ThreadId, Vec<OpenInterrupt>>>,
 }
 
 impl ShowOptions<'_> {
+    /// Whether the configuration of the last run is shown, which needs a look at the run. A list of threads has it only for those who
+    /// ask for it by name.
+    fn needs_config(&self) -> bool {
+        self.busy.is_none() || self.select.iter().any(|name| name == "config")
+    }
+
     /// Whether a field is shown, or needed for a path.
     fn needs(&self, field: &str) -> bool {
         let is_selected = self.select.is_empty() || self.select.iter().any(|name| name == field);
@@ -361,8 +419,11 @@ async fn show(app: &Shared, row: &ThreadRow, options: &ShowOptions<'_>) -> ApiRe
     };
     let interrupts = match row.head.status == Status::Paused && options.needs("interrupts") {
         true => {
-            let open = wire::open_interrupts(app, &row.thread, None).await?;
-            wire::interrupts_by_task(&open)
+            let open = match options.interrupts {
+                Some(known) => known.get(&row.thread).cloned().unwrap_or_default(),
+                None => wire::open_interrupts(app, &row.thread, None).await?,
+            };
+            wire::interrupts_by_task(open)
         }
         false => json!({}),
     };
@@ -370,17 +431,33 @@ async fn show(app: &Shared, row: &ThreadRow, options: &ShowOptions<'_>) -> ApiRe
         row.head.status,
         Status::Failed | Status::StepLimit | Status::Cancelled
     );
-    let error = match stopped_badly && !has_runs && options.needs("error") {
-        true => last_error(app, &row.thread).await?,
-        false => Json::Null,
+    let shows_error = stopped_badly && !has_runs && options.needs("error");
+    let has_run = row.metadata.contains_key("assistant_id");
+    let last = match shows_error || (has_run && options.needs_config()) {
+        true => last_run(app, &row.thread).await?,
+        false => None,
     };
-    let values = match options.needs("values") {
-        true => values_of(app, row).await?,
-        false => Json::Null,
-    };
+    let error = last.as_ref().filter(|_| shows_error);
+    let mut error = error.map_or(Json::Null, wire::run_error);
+    let (mut interrupts, mut values) = (Some(interrupts), Json::Null);
+    if options.needs("values") {
+        match stored_values(app, row).await? {
+            StoredValues::Values(found) => values = found,
+            StoredValues::None => {}
+            StoredValues::RolledBack => {
+                // No run has ended on the thread, so nothing has asked.
+                interrupts = None;
+                if !has_runs {
+                    error =
+                        json!({ "error": "UserRollback", "message": "the run was rolled back" });
+                }
+            }
+        }
+    }
     let mut shown = wire::thread(ThreadParts {
         row,
         status,
+        config: last.as_ref().map(wire::thread_config),
         values,
         error,
         interrupts,
@@ -396,28 +473,41 @@ async fn show(app: &Shared, row: &ThreadRow, options: &ShowOptions<'_>) -> ApiRe
     Ok(shown)
 }
 
-/// Returns the state of a thread; `null` if nothing has happened. A state that is too large for the list is read from the log.
-async fn values_of(app: &Shared, row: &ThreadRow) -> ApiResult<Json> {
+/// What is known of the state of a thread.
+enum StoredValues {
+    /// The state, as clients read it.
+    Values(Json),
+    /// Nothing has happened, or it is not known what may be shown.
+    None,
+    /// The first run was rolled back, so there is no state.
+    RolledBack,
+}
+
+/// Returns the state of a thread. A state that is too large for the list is read from the log.
+async fn stored_values(app: &Shared, row: &ThreadRow) -> ApiResult<StoredValues> {
     if row.head.seq == Seq(0) {
-        return Ok(Json::Null);
+        return Ok(StoredValues::None);
     }
     match (thread::graph_of(app, row), &row.values) {
-        (Some(graph), Some(values)) => Ok(wire::values(graph, values)),
+        (Some(graph), Some(values)) => Ok(StoredValues::Values(wire::values(graph, values))),
         (Some(graph), None) => {
             let state = app.runtime.state_of(graph, &row.thread, None).await?;
             let is_emptied = |state: &ThreadState| {
                 state.kind == EntryKind::Fork && state.parent == Seq(0) && state.next.is_empty()
             };
-            let state = state.filter(|state| !is_emptied(state));
-            Ok(state.map_or(Json::Null, |state| wire::values(graph, &state.values)))
+            Ok(match state {
+                None => StoredValues::None,
+                Some(state) if is_emptied(&state) => StoredValues::RolledBack,
+                Some(state) => StoredValues::Values(wire::values(graph, &state.values)),
+            })
         }
         // Of a graph that this server does not serve: it does not know what may be shown.
-        (None, _) => Ok(Json::Null),
+        (None, _) => Ok(StoredValues::None),
     }
 }
 
-/// Returns why the last run of a thread failed.
-async fn last_error(app: &Shared, thread: &ThreadId) -> ApiResult<Json> {
+/// Returns the last run of a thread.
+async fn last_run(app: &Shared, thread: &ThreadId) -> ApiResult<Option<RunRow>> {
     let query = RunQuery {
         tenant: thread.tenant().to_owned(),
         thread: Some(thread.clone()),
@@ -427,8 +517,7 @@ async fn last_error(app: &Shared, thread: &ThreadId) -> ApiResult<Json> {
         },
         ..RunQuery::default()
     };
-    let last = app.registry().runs(&query).await?;
-    Ok(last.first().map_or(Json::Null, wire::run_error))
+    Ok(app.registry().runs(&query).await?.into_iter().next())
 }
 
 async fn read(
@@ -496,7 +585,7 @@ async fn copy(
     ThreadPath(id): ThreadPath,
 ) -> ApiResult<JsonBody<Json>> {
     let row = thread::get(&app, &id).await?;
-    let to = caller.new_thread()?;
+    let to = caller.new_copy(&id)?;
     let checkpointer = app.runtime.checkpointer();
     match row.head.seq {
         // Nothing has happened on it that could be copied.
@@ -511,8 +600,18 @@ async fn copy(
         }
         _ => checkpointer.copy(&id, None, &to).await?,
     }
+    if let Some(files) = &app.files {
+        files.copy_all(&id, &to).await?;
+    }
     let row = thread::get(&app, &to).await?;
-    Ok(JsonBody(show(&app, &row, &ShowOptions::default()).await?))
+    let options = ShowOptions {
+        select: &COPY_FIELDS.map(str::to_owned),
+        ..ShowOptions::default()
+    };
+    let mut shown = show(&app, &row, &options).await?;
+    // No run has left a configuration on the copy.
+    shown["config"] = json!({});
+    Ok(JsonBody(shown))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -554,6 +653,16 @@ fn check_count(name: &str, ids: &[String]) -> ApiResult<()> {
     }
 }
 
+/// What a copy of a thread shows. Its state is that of the original.
+const COPY_FIELDS: [&str; 7] = [
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "config",
+    "status",
+];
 /// Highest number of threads that a request names.
 const IDS_MAX: usize = 1_000;
 /// Highest number of paths that a search extracts.

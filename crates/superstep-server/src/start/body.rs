@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use superstep::ThreadId;
 
 use crate::error::{ApiError, ApiResult};
-use crate::wire::{CheckpointId, ON_RUN_COMPLETED};
+use crate::wire::{CHECKPOINT_ID, CHECKPOINT_NS, CheckpointId, ON_RUN_COMPLETED};
 
 /// The body of a request that creates a run. Fields that the server does not know are tolerated.
 ///
@@ -51,7 +51,7 @@ pub(crate) struct RunBody {
     /// The older name of `durability`: `false` is `exit`.
     #[serde(alias = "checkpointDuring")]
     pub(crate) checkpoint_during: Option<bool>,
-    /// The header `Idempotency-Key`: a run with the same key on the same thread is created once.
+    /// The header `Idempotency-Key`: a run with the same key on the same thread is created once. Without a thread, the key names one.
     #[serde(skip)]
     pub(crate) idempotency_key: Option<String>,
 }
@@ -64,6 +64,14 @@ pub(crate) struct CommandBody {
     pub(crate) resume: Option<Json>,
     /// A node, `{"node", "input"}`, or a list of them.
     pub(crate) goto: Option<Json>,
+}
+
+impl CommandBody {
+    /// Returns where the command goes, if anywhere: `RemoteGraph` sends an empty list with every command.
+    pub(crate) fn targets(&self) -> Option<&Json> {
+        let goto = self.goto.as_ref();
+        goto.filter(|goto| goto.as_array().is_none_or(|list| !list.is_empty()))
+    }
 }
 
 /// Which checkpoint a request is about.
@@ -191,6 +199,14 @@ impl RunBody {
         self.multitask_strategy.unwrap_or_default()
     }
 
+    /// Whether the run starts with an input: a command that writes or goes somewhere replaces it.
+    pub(crate) fn has_input(&self) -> bool {
+        let is_command = |command: &CommandBody| {
+            command.update.is_some() || command.resume.is_some() || command.targets().is_some()
+        };
+        self.input.is_some() && !self.command.as_ref().is_some_and(is_command)
+    }
+
     /// Returns the checkpoint that the run is to continue from, wherever the body has it.
     pub(crate) fn checkpoint(&self, thread: &ThreadId) -> ApiResult<Option<CheckpointId>> {
         let named = self.checkpoint.as_ref();
@@ -218,6 +234,23 @@ impl RunBody {
         }
     }
 
+    /// Returns where the run continues from, in the fields of `configurable` by which clients read it.
+    fn address(&self) -> Map<String, Json> {
+        let named = self.checkpoint.as_ref();
+        let id = named.and_then(|named| named.checkpoint_id.clone());
+        let fields = [
+            (CHECKPOINT_ID, id.or_else(|| self.checkpoint_id.clone())),
+            (
+                CHECKPOINT_NS,
+                named.and_then(|named| named.checkpoint_ns.clone()),
+            ),
+        ];
+        let fields = fields.into_iter();
+        fields
+            .filter_map(|(name, text)| Some((name.to_owned(), text?.into())))
+            .collect()
+    }
+
     /// Returns what clients read as the arguments of the run.
     pub(crate) fn arguments(
         &self,
@@ -233,6 +266,11 @@ impl RunBody {
             Some(NodeList::Many(many)) => json!(many),
             None => Json::Null,
         };
+        let mut config = config.clone();
+        let configurable = config.entry("configurable");
+        if let Some(configurable) = configurable.or_insert_with(|| json!({})).as_object_mut() {
+            configurable.extend(self.address());
+        }
         json!({
             "input": self.input,
             "command": command,

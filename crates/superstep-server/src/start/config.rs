@@ -67,7 +67,8 @@ impl RunConfig {
 
     /// Returns the options of the run.
     pub(crate) fn options(&self, graph: &Definition, body: &RunBody) -> ApiResult<RunOptions> {
-        let mut options = RunOptions::default();
+        // Nothing may be left to run when the turn of a run without an input comes.
+        let mut options = RunOptions::default().finish_if_idle();
         if let Some(limit) = self.config.get("recursion_limit") {
             let limit = limit.as_u64().filter(|limit| *limit > 0);
             let limit = limit.ok_or_else(|| {

@@ -8,12 +8,15 @@ use superstep::run::RunOptions;
 use superstep::{FramePath, Seq, ThreadId};
 
 use crate::error::{ApiError, ApiResult};
+use crate::history::FORK;
 use crate::start::body::{RunBody, no_checkpoint};
 use crate::wire::BEFORE_INPUT;
 use crate::{Shared, history, thread};
 
-/// Goes back to the checkpoint that a run names. Returns whether it did: the newest checkpoint, which some clients always name, is
-/// where the thread is already.
+/// Goes back to the checkpoint that a run names, on a new branch. Returns whether it did.
+///
+/// Some clients always name the newest checkpoint. An input and an answer continue there. A run without them runs again what was
+/// planned there, unless that was never run: an edit or a fork wrote the checkpoint.
 pub(super) async fn go_back(
     app: &Shared,
     graph: &Arc<Definition>,
@@ -23,12 +26,18 @@ pub(super) async fn go_back(
     let Some(id) = body.checkpoint(thread)? else {
         return Ok(false);
     };
-    let newest = history::newest(app, graph, thread).await?;
-    if newest.is_some_and(|newest| newest.id == id) {
-        return Ok(false);
-    }
+    let has_input = body.has_input();
     let command = body.command.as_ref();
-    if command.is_some_and(|command| command.resume.is_some()) {
+    let resumes = command.is_some_and(|command| command.resume.is_some());
+    let newest = history::newest(app, graph, thread).await?;
+    if let Some(newest) = newest.filter(|newest| newest.id == id) {
+        let is_untouched = matches!(newest.source, "update" | FORK);
+        let is_replay = !has_input && !resumes && !is_untouched;
+        if !is_replay || newest.state.next.is_empty() {
+            return Ok(false);
+        }
+    }
+    if resumes {
         return Err(ApiError::invalid(
             "Answering an interrupt at an older checkpoint is not supported yet; run from the checkpoint without `resume`, and answer the interrupt when it is raised again",
         ));
@@ -40,21 +49,23 @@ pub(super) async fn go_back(
     let found = found.filter(|found| found.id == id);
     let found = found.ok_or_else(|| no_checkpoint(&id.to_uuid(thread)))?;
     // Before the input: another input takes its place. Without one, the input is applied again.
-    let to = match id.place == BEFORE_INPUT && body.input.is_some() {
-        true => found.state.parent,
-        false => id.seq,
-    };
-    let request = match to {
-        // There is no entry before the first, so the thread becomes an empty one again.
-        Seq(0) => ThreadRequest::Edit(ThreadEdit {
-            at: Some(to),
-            frame: FramePath::root(),
-            updates: Vec::new(),
-        }),
-        at => ThreadRequest::Fork { at },
+    let request = match has_input {
+        true if id.place == BEFORE_INPUT => go_back_to(found.state.parent),
+        true => go_back_to(id.seq),
+        false => ThreadRequest::Fork { at: id.seq },
     };
     let options = RunOptions::default();
     let driver = app.runtime.driver();
     driver.execute(thread, graph, request, &options).await?;
     Ok(true)
+}
+
+/// Returns the request that lets a thread go back to an entry, and that clients do not see as a step; 0 is the beginning, before
+/// anything happened.
+pub(super) fn go_back_to(at: Seq) -> ThreadRequest {
+    ThreadRequest::Edit(ThreadEdit {
+        at: Some(at),
+        frame: FramePath::root(),
+        updates: Vec::new(),
+    })
 }

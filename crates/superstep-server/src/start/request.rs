@@ -43,8 +43,8 @@ impl RequestPlan<'_> {
             if let Some(resume) = &command.resume {
                 return self.answer(command, resume).await;
             }
-            if let Some(goto) = targets(command) {
-                return self.go_to(command, goto);
+            if let Some(goto) = command.targets() {
+                return self.go_to(command, goto).await;
             }
             if let Some(update) = &command.update {
                 let (write, dropped) = self.read_update(update)?;
@@ -105,7 +105,8 @@ impl RequestPlan<'_> {
         Ok(state.is_some_and(|state| state.next.is_empty()))
     }
 
-    async fn resume(&self) -> ApiResult<PlannedRequest> {
+    /// Refuses a thread on which nothing has run.
+    async fn refuse_new(&self) -> ApiResult<()> {
         // With an active run before this one, there may be something to resume when its turn comes.
         let is_new = self.head.seq == Seq(0);
         if is_new && thread::active_runs(self.app, self.thread).await?.is_empty() {
@@ -114,6 +115,11 @@ impl RequestPlan<'_> {
                 self.thread.name()
             )));
         }
+        Ok(())
+    }
+
+    async fn resume(&self) -> ApiResult<PlannedRequest> {
+        self.refuse_new().await?;
         let request = match self.resume_context()? {
             None => ThreadRequest::Resume,
             context => ThreadRequest::ResumeWith {
@@ -129,7 +135,7 @@ impl RequestPlan<'_> {
     }
 
     async fn answer(&self, command: &CommandBody, resume: &Json) -> ApiResult<PlannedRequest> {
-        if targets(command).is_some() {
+        if command.targets().is_some() {
             return Err(ApiError::invalid(
                 "A command with both `resume` and `goto` is not supported",
             ));
@@ -182,7 +188,7 @@ impl RequestPlan<'_> {
         }
         if resume.is_array() {
             // Agent Inbox, which answers with a list, shows the first entry of a thread's interrupts by task. Our JSON sorts tasks.
-            open.sort_by_key(|open| open.interrupt.task.to_bytes());
+            wire::first_of_each_root_task(&mut open);
             return Ok(open);
         }
         let runtime = &self.app.runtime;
@@ -191,12 +197,21 @@ impl RequestPlan<'_> {
         wire::open_interrupts(self.app, self.thread, stop.as_ref()).await
     }
 
-    fn go_to(&self, command: &CommandBody, goto: &Json) -> ApiResult<PlannedRequest> {
-        let to = read_goto(goto)?;
-        if to.iter().any(|to| to.node.is_some()) {
-            return Err(ApiError::invalid(
-                "A command can only go to `__end__`; use the state's `as_node` to continue after a node",
-            ));
+    /// Goes to nodes, which run next to what is planned, or to the end, where nothing that is planned runs.
+    async fn go_to(&self, command: &CommandBody, goto: &Json) -> ApiResult<PlannedRequest> {
+        let goto = read_targets(self.graph, goto)?;
+        if goto.iter().any(|to| to.node.is_some()) {
+            self.refuse_new().await?;
+            let update = command.update.as_ref();
+            let read = update.map(|update| self.read_update(update)).transpose()?;
+            let (write, dropped) =
+                read.map_or_else(Default::default, |(write, dropped)| (Some(write), dropped));
+            let request = ThreadRequest::GoTo {
+                goto,
+                write,
+                context: self.resume_context()?,
+            };
+            return Ok(PlannedRequest { request, dropped });
         }
         let (mut updates, mut dropped) = (Vec::new(), Vec::new());
         if let Some(update) = &command.update {
@@ -263,9 +278,9 @@ pub(super) fn check(graph: &Definition, body: &RunBody) -> ApiResult<()> {
     if let Some(update) = update {
         wire::read_input(graph, &pairs_as_object(update))?;
     }
-    let goto = command.and_then(targets);
+    let goto = command.and_then(CommandBody::targets);
     if let Some(goto) = goto {
-        read_goto(goto)?;
+        read_targets(graph, goto)?;
     }
     let resumes = command.is_some_and(|command| command.resume.is_some());
     match &body.input {
@@ -329,12 +344,6 @@ fn named_action(resume: &Json) -> Option<&str> {
     accepted.or(edited)?.as_str()
 }
 
-/// Returns where a command goes, if anywhere: `RemoteGraph` sends an empty list with every command.
-fn targets(command: &CommandBody) -> Option<&Json> {
-    let goto = command.goto.as_ref();
-    goto.filter(|goto| goto.as_array().is_none_or(|list| !list.is_empty()))
-}
-
 /// Reads where a command goes: a node, `{"node", "input"}`, or a list of them.
 pub(crate) fn read_goto(goto: &Json) -> ApiResult<Vec<GotoRecord>> {
     let one = std::slice::from_ref(goto);
@@ -352,6 +361,30 @@ pub(crate) fn read_goto(goto: &Json) -> ApiResult<Vec<GotoRecord>> {
         })
     };
     list.iter().map(read).collect()
+}
+
+/// Reads where a command goes in a graph, and refuses what callers cannot ask for.
+fn read_targets(graph: &Definition, goto: &Json) -> ApiResult<Vec<GotoRecord>> {
+    let goto = read_goto(goto)?;
+    for to in &goto {
+        if to.payload.is_some() {
+            return Err(no_payload());
+        }
+        let node = to.node.as_ref();
+        if let Some(node) = node.filter(|node| !graph.nodes().any(|found| found == *node)) {
+            return Err(ApiError::invalid(format!(
+                "`goto` names `{node}`, which is not a node of graph `{}`",
+                graph.name()
+            )));
+        }
+    }
+    Ok(goto)
+}
+
+/// The error for a target with a payload: what a node gets besides the state is for the graph to decide, like the channels that are
+/// no inputs.
+pub(crate) fn no_payload() -> ApiError {
+    ApiError::invalid("`goto` cannot carry an `input`: callers write the inputs of a graph only")
 }
 
 /// Returns an update that a client sends as a list of pairs as an object.
@@ -378,7 +411,7 @@ fn an_empty_list_is_not_a_target() {
             goto: Some(goto),
             ..CommandBody::default()
         };
-        targets(&command).is_some()
+        command.targets().is_some()
     };
     assert!(!has_target(serde_json::json!([])));
     assert!(has_target(serde_json::json!(["__end__"])));

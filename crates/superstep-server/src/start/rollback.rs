@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use superstep::driver::ThreadRequest;
 use superstep::registry::RunRow;
 use superstep::run::RunOptions;
 use superstep::{RunId, Seq, ThreadId};
 
 use crate::error::{ApiError, ApiResult};
+use crate::start::fork::go_back_to;
 use crate::{Shared, thread};
 
 /// Cancels runs, and returns when all have stopped.
@@ -46,7 +46,7 @@ async fn undo(app: &Shared, thread: &ThreadId, runs: &BTreeSet<RunId>) -> ApiRes
                 continue;
             }
             if oldest.is_some() {
-                let request = ThreadRequest::Fork { at: state.seq };
+                let request = go_back_to(state.seq);
                 let options = RunOptions::default();
                 let driver = app.runtime.driver();
                 driver.execute(thread, graph, request, &options).await?;
@@ -60,7 +60,7 @@ async fn undo(app: &Shared, thread: &ThreadId, runs: &BTreeSet<RunId>) -> ApiRes
     match oldest {
         // The runs were the thread's first: before them there was nothing.
         Some((_, beginning @ Seq(0))) => {
-            let request = ThreadRequest::Fork { at: beginning };
+            let request = go_back_to(beginning);
             let options = RunOptions::default();
             let driver = app.runtime.driver();
             driver.execute(thread, graph, request, &options).await?;

@@ -31,7 +31,8 @@ pub(crate) async fn check_cron(
     match thread {
         Some(thread) => {
             let target = ThreadTarget::Thread(thread.clone());
-            RunPlace::find(app, caller, &target, &graph, body).await?;
+            let place = RunPlace::find(app, caller, &target, body).await?;
+            place.check_graph(&graph)?;
         }
         None if body.input.is_none() => {
             return Err(ApiError::invalid(
@@ -62,7 +63,11 @@ pub(crate) async fn fire_tick(
         run,
     };
     let PreparedRun {
-        new, place, graph, ..
+        new,
+        naming,
+        place,
+        graph,
+        ..
     } = match prepare_run(app, cron, due).await {
         Ok(prepared) => prepared,
         Err(error) if is_transient(&error) => return Err(error),
@@ -71,6 +76,7 @@ pub(crate) async fn fire_tick(
     let run = new.id;
     // Before the run can begin, so that its first events are not missed.
     place.announce(app, &graph, Awaits::Events);
+    place.name(app, naming.as_ref()).await;
     let fired = app.queue.fire(&tick(TickRun::Run(Box::new(new)))).await;
     let fired = match fired.map_err(ApiError::from) {
         Ok(fired) => fired,

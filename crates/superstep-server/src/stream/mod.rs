@@ -26,7 +26,7 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::Value as Json;
 use superstep::registry::{RunRow, RunStatus};
 
-use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, run_id};
+use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, header_text, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::feed::{FeedId, StreamStart};
 use crate::start::{Awaits, OnDisconnect, RunBody, ThreadTarget, submit};
@@ -78,7 +78,7 @@ async fn stream_new(
     let modes = WireModes::read(&body.stream_modes())?;
     let with_subgraphs = body.stream_subgraphs.unwrap_or(false);
     let is_cancelling = body.on_disconnect.unwrap_or_default() == OnDisconnect::Cancel;
-    body.idempotency_key = text_of(headers, "idempotency-key")?;
+    body.idempotency_key = header_text(headers, "idempotency-key")?;
     let submitted = submit(app, caller, target, body, Awaits::Events).await?;
     let row = &submitted.row;
     // From here on, a client that goes away has a run.
@@ -202,7 +202,7 @@ async fn join_thread(
 }
 
 fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<SeenId>> {
-    let Some(text) = text_of(headers, "last-event-id")? else {
+    let Some(text) = header_text(headers, "last-event-id")? else {
         return Ok(None);
     };
     match SeenId::from_header(&text) {
@@ -210,18 +210,6 @@ fn last_event_id(headers: &HeaderMap) -> ApiResult<Option<SeenId>> {
         None => Err(ApiError::invalid(format!(
             "Invalid Last-Event-ID: '{}'. Send the id of an event, or -1 for the beginning",
             superstep::__private::shorten(&text)
-        ))),
-    }
-}
-
-fn text_of(headers: &HeaderMap, name: &'static str) -> ApiResult<Option<String>> {
-    let Some(value) = headers.get(name) else {
-        return Ok(None);
-    };
-    match value.to_str() {
-        Ok(text) => Ok(Some(text.to_owned())),
-        Err(_) => Err(ApiError::invalid(format!(
-            "The header `{name}` is not text"
         ))),
     }
 }

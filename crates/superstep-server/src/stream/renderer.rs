@@ -10,7 +10,7 @@ use crate::feed::{
     StreamedCheckpoint, TaskOrigin,
 };
 use crate::stream::breakpoints::Breakpoints;
-use crate::stream::checkpoint_form::{checkpoint_payload, named_checkpoint};
+use crate::stream::checkpoint_form::{SubgraphForm, checkpoint_payload, named_checkpoint};
 use crate::stream::event_id::{EventSink, SeenId};
 use crate::stream::message_form::{GrowingMessage, chunk};
 use crate::stream::modes::{WireMode, WireModes};
@@ -24,6 +24,8 @@ use crate::wire::{self, CheckpointId};
 pub(crate) struct RunRenderer {
     modes: WireModes,
     with_subgraphs: bool,
+    /// Whether the checkpoints of the run are shown. Those of a stateless run are gone when a client could ask for them.
+    with_checkpoints: bool,
     pub(super) run: RunNames,
     /// Messages that are being written, and those that were announced.
     messages: BTreeMap<String, GrowingMessage>,
@@ -36,6 +38,7 @@ impl RunRenderer {
         Self {
             modes,
             with_subgraphs,
+            with_checkpoints: !wire::is_stateless(row),
             run: RunNames::of(row),
             messages: BTreeMap::new(),
             runnables: RunnableEvents::default(),
@@ -106,20 +109,32 @@ impl RunRenderer {
             }
             FeedBody::TaskStarted(task) => self.task_started(task, event, sink),
             FeedBody::TaskEnded(task) => self.task_ended(task, event, sink),
-            FeedBody::Checkpoint(checkpoint) => self.checkpoint(checkpoint, event, sink),
+            FeedBody::Checkpoint(checkpoint) if self.with_checkpoints => {
+                self.checkpoint(checkpoint, event, sink);
+            }
             FeedBody::Message(part) => self.message_part(part, sink),
-            FeedBody::MessageWhole { origin, message } => {
-                self.message_whole(origin, message, sink);
+            FeedBody::MessageWhole {
+                origin,
+                message,
+                is_of_model,
+            } => {
+                let metadata = match is_of_model {
+                    true => self.run.call_metadata(sink.namespace(), origin),
+                    false => self.run.task_metadata(sink.namespace(), origin),
+                };
+                self.message_whole(metadata, message, sink);
             }
             FeedBody::Stopped(RunStop::Failed { error, message }) => {
                 sink.write("error", &json!({ "error": error, "message": message }));
             }
             FeedBody::RunBegan
+            | FeedBody::Checkpoint(_)
             | FeedBody::SubgraphBegan { .. }
             | FeedBody::SubgraphEnded(_)
             | FeedBody::InputRequested(_)
             | FeedBody::Tool(_)
-            | FeedBody::Stopped(_) => {}
+            | FeedBody::Stopped(_)
+            | FeedBody::PausedValues(_) => {}
         }
     }
 
@@ -196,11 +211,13 @@ impl RunRenderer {
         sink: &mut EventSink<'_>,
     ) {
         if self.modes.has(WireMode::Checkpoints) {
-            let payload = checkpoint_payload(&self.run, &event.namespace, checkpoint);
+            let form = SubgraphForm::State;
+            let payload = checkpoint_payload(&self.run, &event.namespace, checkpoint, form);
             sink.write("checkpoints", &payload);
         }
         if self.modes.has(WireMode::Debug) {
-            let mut payload = checkpoint_payload(&self.run, &event.namespace, checkpoint);
+            let form = SubgraphForm::Checkpoint;
+            let mut payload = checkpoint_payload(&self.run, &event.namespace, checkpoint, form);
             let (thread, namespace) = (&self.run.thread, &event.namespace);
             let named =
                 |id: CheckpointId| named_checkpoint(thread, namespace, &checkpoint.outer, id);
@@ -240,15 +257,14 @@ impl RunRenderer {
         }
     }
 
-    fn message_whole(&mut self, origin: &TaskOrigin, message: &Json, sink: &mut EventSink<'_>) {
+    fn message_whole(&mut self, metadata: Json, message: &Json, sink: &mut EventSink<'_>) {
         if self.modes.has(WireMode::MessagesTuple) {
-            let metadata = self.run.task_metadata(sink.namespace(), origin);
             sink.write("messages", &json!([message, metadata]));
         }
         if self.modes.has(WireMode::Messages) {
             let id = message.get("id").and_then(Json::as_str).unwrap_or_default();
             if !self.messages.contains_key(id) {
-                announce(id, self.run.task_metadata(sink.namespace(), origin), sink);
+                announce(id, metadata, sink);
                 self.messages
                     .insert(id.to_owned(), GrowingMessage::default());
             }

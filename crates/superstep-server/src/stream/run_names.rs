@@ -18,6 +18,8 @@ pub(crate) struct RunNames {
     pub(super) attempt: u32,
     /// What is known of the run: its metadata, and which run it is.
     pub(super) metadata: Map<String, Json>,
+    /// The checkpoint that the run was started at.
+    address: Map<String, Json>,
     /// What the caller and the server configured.
     pub(super) configurable: Map<String, Json>,
     pub(super) tags: Vec<Json>,
@@ -35,6 +37,7 @@ impl RunNames {
             graph: graph.unwrap_or_default().to_owned(),
             attempt: row.attempts.max(1),
             metadata: wire::run_metadata(row),
+            address: wire::run_address(row),
             configurable: wire::run_configurable(row),
             tags: tags_of(row),
             input: input_of(row),
@@ -45,30 +48,16 @@ impl RunNames {
     pub(super) fn root_metadata(&self) -> Map<String, Json> {
         let mut metadata = self.metadata.clone();
         metadata.insert("thread_id".to_owned(), self.thread.name().into());
+        metadata.extend(self.address.clone());
         metadata
     }
 
     /// Returns what is known of an event's task, for clients that show where something comes from.
     pub(super) fn task_metadata(&self, namespace: &Namespace, origin: &TaskOrigin) -> Json {
-        let (trigger, path) = match origin.sent {
-            Some(place) => (PUSH.to_owned(), json!([PUSH, place, false])),
-            None => (
-                format!("branch:to:{}", origin.node),
-                json!(["__pregel_pull", origin.node]),
-            ),
-        };
+        let own = task_namespace(namespace, origin);
         let mut metadata = self.root_metadata();
-        let of_task = [
-            ("langgraph_step", origin.step.into()),
-            ("langgraph_node", origin.node.as_str().into()),
-            ("langgraph_triggers", json!([trigger])),
-            ("langgraph_path", path),
-            (
-                "langgraph_checkpoint_ns",
-                task_namespace(namespace, origin).into(),
-            ),
-        ];
-        metadata.extend(of_task.map(|(name, value): (&str, Json)| (name.to_owned(), value)));
+        let place = wire::task_place(&origin.node, origin.step, &own, origin.sent);
+        metadata.extend(place);
         if !namespace.is_root() {
             metadata.insert("checkpoint_ns".to_owned(), namespace.to_string().into());
         }
@@ -92,9 +81,6 @@ impl RunNames {
     }
 }
 
-/// What starts a task that was sent a payload, as clients know it.
-const PUSH: &str = "__pregel_push";
-
 fn tags_of(row: &RunRow) -> Vec<Json> {
     let config = row.arguments.get("config");
     let tags = config.and_then(|config| config.get("tags")?.as_array());
@@ -106,11 +92,19 @@ fn input_of(row: &RunRow) -> Json {
     match sent("command") {
         Some(command) => json!({
             "graph": null,
-            "goto": command.get("goto"),
+            "goto": command.get("goto").map(targets),
             "resume": command.get("resume"),
             "update": command.get("update"),
         }),
         None => sent("input").cloned().unwrap_or_default(),
+    }
+}
+
+/// Returns where a command goes as a list, in which form LangGraph keeps it.
+fn targets(goto: &Json) -> Json {
+    match goto {
+        Json::Null | Json::Array(_) => goto.clone(),
+        one => json!([one]),
     }
 }
 

@@ -109,6 +109,7 @@ impl RunnableEvents {
             | FeedBody::Custom { .. }
             | FeedBody::InputRequested(_)
             | FeedBody::Stopped(_)
+            | FeedBody::PausedValues(_)
             // Handled above.
             | FeedBody::Update { .. }
             | FeedBody::TaskEnded(_)
@@ -215,13 +216,31 @@ impl RunnableEvents {
             ToolChange::Ended { is_error, output } => {
                 let input = self.tools.remove(&part.call).unwrap_or_default();
                 match *is_error {
-                    false => ("on_tool_end", json!({ "input": input, "output": output })),
+                    false => {
+                        let output = tool_message(part, output);
+                        ("on_tool_end", json!({ "input": input, "output": output }))
+                    }
                     true => ("on_tool_error", json!({ "input": input, "error": output })),
                 }
             }
         };
         part_of(run, namespace, &part.origin, &part.name, &part.call).event(run, kind, &data)
     }
+}
+
+/// Returns what a tool returned as a message, which gets its id when the node writes it.
+fn tool_message(part: &ToolPart, output: &str) -> Json {
+    json!({
+        "content": output,
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": "tool",
+        "name": part.name,
+        "id": null,
+        "tool_call_id": part.call,
+        "artifact": null,
+        "status": "success",
+    })
 }
 
 fn of_run(run: &RunNames, kind: &str, data: &Json) -> Json {
@@ -241,7 +260,7 @@ fn node<'a>(run: &RunNames, namespace: &Namespace, origin: &'a TaskOrigin) -> Ru
         name: &origin.node,
         id: match origin.task.is_empty() {
             true => run.run.clone(),
-            false => origin.task.clone(),
+            false => task_id(run, &origin.task),
         },
         parents: parents(run, namespace),
         place: format!("graph:step:{}", origin.step),
@@ -258,10 +277,10 @@ fn part_of<'a>(
     part: &str,
 ) -> Runnable<'a> {
     let mut parents = parents(run, namespace);
-    parents.push(origin.task.clone());
+    parents.push(task_id(run, &origin.task));
     Runnable {
         name,
-        id: part_id(&origin.task, part),
+        id: part_id(run, &origin.task, part),
         parents,
         place: "seq:step:1".to_owned(),
         metadata: run.call_metadata(namespace, origin),
@@ -273,8 +292,8 @@ fn parents(run: &RunNames, namespace: &Namespace) -> Vec<String> {
     let mut parents = vec![run.run.clone()];
     for segment in namespace.segments() {
         if let (_, Some(task)) = split_segment(segment) {
-            parents.push(task.to_owned());
-            parents.push(part_id(task, GRAPH));
+            parents.push(task_id(run, task));
+            parents.push(part_id(run, task, GRAPH));
         }
     }
     parents
@@ -283,9 +302,18 @@ fn parents(run: &RunNames, namespace: &Namespace) -> Vec<String> {
 /// What the subgraph of a task is called among the parts of the task.
 const GRAPH: &str = "graph";
 
-/// Returns the id of a part of a task, which is the same in every stream of the run.
-fn part_id(task: &str, part: &str) -> String {
-    let hash = xxh3_128(format!("{task}/{part}").as_bytes());
-    let id = uuid::Builder::from_custom_bytes(hash.to_be_bytes());
+/// Returns the id under which a run executes a task: another run that executes it again, after an interrupt, has another one.
+fn task_id(run: &RunNames, task: &str) -> String {
+    stable_id(&format!("{}/{task}", run.run))
+}
+
+/// Returns the id of a part of a task.
+fn part_id(run: &RunNames, task: &str, part: &str) -> String {
+    stable_id(&format!("{}/{task}/{part}", run.run))
+}
+
+/// Returns an id that is the same in every stream of a run.
+fn stable_id(name: &str) -> String {
+    let id = uuid::Builder::from_custom_bytes(xxh3_128(name.as_bytes()).to_be_bytes());
     id.into_uuid().to_string()
 }

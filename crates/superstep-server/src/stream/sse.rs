@@ -30,9 +30,14 @@ pub(crate) fn write_event(out: &mut Vec<u8>, name: &str, data: &impl Serialize, 
     out.extend_from_slice(format!("\r\nid: {id}\r\n\r\n").as_bytes());
 }
 
+/// Marks a response that lasts as long as something is streamed. It is an extension of the response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StreamedBody;
+
 /// Creates the response of a stream.
 pub(crate) fn respond(chunks: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Response {
     let mut response = Body::from_stream(chunks).into_response();
+    response.extensions_mut().insert(StreamedBody);
     let headers = response.headers_mut();
     headers.insert(
         CONTENT_TYPE,

@@ -65,9 +65,18 @@ pub(super) struct ThreadStream {
     /// The last event that was taken.
     last: SeenId,
     modes: ThreadModes,
-    /// The run of the last event, and what writes its events; `None` before the first event.
-    renderer: Option<(RunId, Option<RunRenderer>)>,
+    /// The run of the last event, and how its events are shown; `None` before the first event.
+    run: Option<(RunId, RunView)>,
     heartbeat: Interval,
+}
+
+/// How the events of a run are shown.
+enum RunView {
+    Rendered(Box<RunRenderer>),
+    /// They are not: it is not a run of the registry, but a change of the state for example.
+    Hidden,
+    /// The run has stopped. What writes its events is dropped, because the stream may wait for the next run for days.
+    Stopped,
 }
 
 impl ThreadStream {
@@ -86,7 +95,7 @@ impl ThreadStream {
             seen,
             last: seen,
             modes,
-            renderer: None,
+            run: None,
             heartbeat: sse::heartbeat(),
         }
     }
@@ -119,8 +128,9 @@ impl ThreadStream {
     }
 
     async fn take(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
-        if self.modes.0.contains(&ThreadMode::RunModes) {
-            self.meet_run(event, out).await;
+        if self.modes.0.contains(&ThreadMode::RunModes) && !self.renders(event.run) {
+            // In a box, because a stream that waits must not hold the room for it.
+            Box::pin(self.meet_run(event, out)).await;
         }
         let has = |mode: ThreadMode| self.modes.0.contains(&mode);
         let mut sink = EventSink::new(out, event.id, &event.namespace, self.seen);
@@ -137,29 +147,42 @@ impl ThreadStream {
             sink.write_plain("state_update", &json!({ "values": &**values }));
         }
         if has(ThreadMode::RunModes)
-            && let Some((_, Some(renderer))) = &mut self.renderer
+            && let Some((_, RunView::Rendered(renderer))) = &mut self.run
         {
             renderer.render(event, &mut sink);
+            if matches!(event.body, FeedBody::Stopped(_)) {
+                self.run = Some((event.run, RunView::Stopped));
+            }
         }
         self.last = SeenId::all_of(event.id);
     }
 
+    /// Whether it is known how the events of a run are shown.
+    fn renders(&self, run: RunId) -> bool {
+        match &self.run {
+            Some((_, RunView::Stopped)) | None => false,
+            Some((known, _)) => *known == run,
+        }
+    }
+
     /// Makes sure that the events of the run can be written that an event belongs to.
     async fn meet_run(&mut self, event: &FeedEvent, out: &mut Vec<u8>) {
-        let is_known = |(run, _): &(RunId, _)| *run == event.run;
-        if self.renderer.as_ref().is_some_and(is_known) {
-            return;
-        }
-        let mut renderer = self.renderer_of(event.run).await;
-        if let Some(renderer) = &mut renderer {
-            renderer.begin(self.last, out);
-            // A client that joins in the middle of a message needs its beginning.
-            let before = self.subscription.events_before(event.run);
-            let before = before.iter().filter(|before| before.id < event.id);
-            renderer.prime(before.map(|event| &**event));
-        }
-        // Also if there is none, or the registry would be asked with every event.
-        self.renderer = Some((event.run, renderer));
+        let is_begun = self.run.as_ref().is_some_and(|(run, _)| *run == event.run);
+        let view = match self.renderer_of(event.run).await {
+            Some(mut renderer) => {
+                if !is_begun {
+                    renderer.begin(self.last, out);
+                }
+                // A client that joins in the middle of a message needs its beginning.
+                let before = self.subscription.events_before(event.run);
+                let before = before.iter().filter(|before| before.id < event.id);
+                renderer.prime(before.map(|event| &**event));
+                RunView::Rendered(Box::new(renderer))
+            }
+            // Noted, or the registry would be asked with every event.
+            None => RunView::Hidden,
+        };
+        self.run = Some((event.run, view));
     }
 
     /// Returns what writes the events of a run; `None` for what is not a run of the registry, such as a change of the state.
@@ -189,3 +212,13 @@ fn phase(body: &FeedBody) -> Option<&'static str> {
 }
 
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
+
+/// Ten thousand clients may wait at once.
+#[test]
+fn a_stream_that_waits_is_small() {
+    fn size<Chunks>(_: impl Fn(ThreadStream) -> Chunks) -> usize {
+        size_of::<Chunks>()
+    }
+    let bytes = size(ThreadStream::into_chunks);
+    assert!(bytes <= 2_048, "{bytes} bytes");
+}

@@ -25,6 +25,15 @@ pub(crate) fn assistant(assistant: &Assistant) -> Json {
     })
 }
 
+/// Returns a version of an assistant as clients read it. A version does not change.
+pub(crate) fn assistant_version(version: &Assistant) -> Json {
+    let mut shown = assistant(version);
+    if let Some(shown) = shown.as_object_mut() {
+        shown.remove("updated_at");
+    }
+    shown
+}
+
 /// Makes `config.configurable` and `context` of an assistant equal: clients write one and read the other. A field that both have is
 /// taken from the context, which is the newer form.
 pub(crate) fn mirror(config: &mut Json, context: &mut Json) {

@@ -13,11 +13,9 @@ pub(super) fn read(content: &Json) -> Result<Json, String> {
             for block in blocks {
                 read.extend(read_block(block)?);
             }
-            // The stored form writes a single text without its block.
-            match read.as_slice() {
-                [] => Ok("".into()),
-                [only] if only["type"] == "text" => Ok(only["text"].clone()),
-                _ => Ok(Json::Array(read)),
+            match read.is_empty() {
+                true => Ok("".into()),
+                false => Ok(Json::Array(read)),
             }
         }
         Json::Object(_) => Ok(Json::Array(read_block(content)?.into_iter().collect())),

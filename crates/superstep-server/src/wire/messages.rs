@@ -287,7 +287,6 @@ mod tests {
             json!([["user", "hi"]]),
             json!({ "role": "user", "content": "hi" }),
             json!([{ "role": "human", "content": "hi", "labels": ["trusted"] }]),
-            json!([{ "type": "human", "content": [{ "type": "text", "text": "hi" }] }]),
             json!({ "type": "HumanMessage", "content": "hi" }),
             json!({ "type": "message", "role": "user", "content": "hi" }),
             json!({
@@ -325,6 +324,17 @@ mod tests {
         assert_eq!(read[2].message.tool_calls()[0].args, json!({ "at": 1 }));
         assert_eq!(read[3].message.tool_calls()[0].args, json!({ "at": 2 }));
         assert!(read.iter().all(|message| message.labels.is_empty()));
+    }
+
+    #[test]
+    fn a_list_with_one_text_stays_a_list() {
+        let content = json!([{ "type": "text", "text": "hi" }]);
+        let stored = puts(&json!([{ "type": "human", "content": content }]));
+        assert_eq!(stored[0]["content"], content);
+        let read: ChatMessage = serde_json::from_value(stored[0].clone()).unwrap();
+        assert_eq!(read.text(), "hi");
+        let kept = serde_json::to_value(read).unwrap();
+        assert_eq!(message(&kept)["content"], content);
     }
 
     #[test]

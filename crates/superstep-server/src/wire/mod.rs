@@ -13,27 +13,33 @@ mod item;
 mod messages;
 mod run;
 mod state;
+mod task_place;
 mod thread;
 mod time;
 mod values;
 
 pub(crate) use answer::read_answer;
-pub(crate) use assistant::{assistant, mirror};
-pub(crate) use checkpoint_id::{AFTER, BEFORE_INPUT, CheckpointId, checkpoint};
+pub(crate) use assistant::{assistant, assistant_version, mirror};
+pub(crate) use checkpoint_id::{
+    AFTER, BEFORE_INPUT, CheckpointId, checkpoint, checkpoint_map, name_of_copy,
+};
 pub(crate) use cron::{ON_RUN_COMPLETED, cron};
 pub(crate) use extract::extract;
 pub(crate) use input::read_input;
 pub(crate) use interrupt::{interrupt, interrupt_as_asked, streamed_interrupt};
 pub(crate) use item::item;
 pub(crate) use run::{
-    error as run_error, error_name, read_status, run, run_configurable, run_metadata,
+    CHECKPOINT_ID, CHECKPOINT_NS, error as run_error, error_name, is_stateless, read_status, run,
+    run_address, run_configurable, run_metadata, thread_config,
 };
 pub(crate) use state::{
-    StateOptions, empty_state, first_of_each_task, open_interrupts, past_states,
-    past_subgraph_states, subgraph_state, thread_state,
+    StateOptions, empty_state, error_text, first_of_each_task, open_interrupts, open_interrupts_of,
+    past_states, past_subgraph_states, subgraph_state, thread_state,
 };
+pub(crate) use task_place::{task_path, task_place};
 pub(crate) use thread::{
-    ThreadParts, interrupts_by_task, lifetime, read_thread_status, select, thread, thread_status,
+    ThreadParts, first_of_each_root_task, interrupts_by_task, lifetime, read_thread_status, select,
+    thread, thread_status,
 };
 pub(crate) use time::{MS_MAX, minutes, read_time, time};
 pub(crate) use values::{empty_values, update, values};

@@ -9,6 +9,11 @@ use crate::wire::{self, time};
 /// Name of the field of a run's arguments that clients read next to the arguments, not among them.
 const STRATEGY: &str = "multitask_strategy";
 
+/// Fields of `configurable` by which clients name a checkpoint.
+pub(crate) const CHECKPOINT_ID: &str = "checkpoint_id";
+pub(crate) const CHECKPOINT_NS: &str = "checkpoint_ns";
+const ADDRESS: [&str; 2] = [CHECKPOINT_ID, CHECKPOINT_NS];
+
 /// Returns a run as clients read it.
 pub(crate) fn run(row: &RunRow) -> Json {
     let mut kwargs = row.arguments.clone();
@@ -20,7 +25,7 @@ pub(crate) fn run(row: &RunRow) -> Json {
         "thread_id": row.thread.name(),
         "assistant_id": wire::uuid(row.assistant.to_bytes()),
         "status": status(row.status),
-        "metadata": metadata(row),
+        "metadata": own_metadata(row),
         "kwargs": kwargs,
         "multitask_strategy": strategy.unwrap_or_else(|| Json::from("enqueue")),
         "created_at": time(row.created),
@@ -48,7 +53,7 @@ fn complete(kwargs: &mut Json, row: &RunRow) {
         configurable.extend(ids(row));
     }
     if let Some(shown) = object_at(config, "metadata") {
-        shown.extend(metadata(row));
+        shown.extend(own_metadata(row));
         if row.attempts > 0 {
             shown.insert("run_attempt".to_owned(), row.attempts.into());
         }
@@ -94,6 +99,21 @@ fn metadata(row: &RunRow) -> Map<String, Json> {
     metadata
 }
 
+/// Returns the metadata of a run as the run shows it. LangGraph takes the name of the graph from the thread, which a stateless run does
+/// not have.
+fn own_metadata(row: &RunRow) -> Map<String, Json> {
+    let mut metadata = metadata(row);
+    if is_stateless(row) {
+        metadata.remove("graph_id");
+    }
+    metadata
+}
+
+/// Whether the thread of a run is deleted after it.
+pub(crate) fn is_stateless(row: &RunRow) -> bool {
+    row.arguments.get("temporary") == Some(&Json::Bool(true))
+}
+
 /// Returns what the events and the checkpoints of a run say about it.
 pub(crate) fn run_metadata(row: &RunRow) -> Map<String, Json> {
     let mut shown = metadata(row);
@@ -112,11 +132,38 @@ pub(crate) fn run_configurable(row: &RunRow) -> Map<String, Json> {
     ];
     let mut configurable = Map::new();
     for fields in given.into_iter().flatten().filter_map(Json::as_object) {
-        let shown = fields.iter().filter(|(name, _)| !is_secret(name));
+        let is_shown = |name: &str| !is_secret(name) && !ADDRESS.contains(&name);
+        let shown = fields.iter().filter(|(name, _)| is_shown(name));
         configurable.extend(shown.map(|(name, value)| (name.clone(), value.clone())));
     }
     configurable.extend(ids(row));
     configurable
+}
+
+/// Returns the checkpoint that a run was started at, which its events and its checkpoints name. An empty namespace is named in the
+/// mode `events` alone, as LangGraph does.
+pub(crate) fn run_address(row: &RunRow) -> Map<String, Json> {
+    let config = row.arguments.get("config");
+    let configurable = config.and_then(|config| config.get("configurable"));
+    let modes = row.arguments.get("stream_mode").and_then(Json::as_array);
+    let with_empty = modes.is_some_and(|modes| modes.iter().any(|mode| mode == "events"));
+    let field = |name: &str| {
+        let text = configurable?.get(name)?.as_str()?;
+        (with_empty || !text.is_empty()).then(|| (name.to_owned(), Json::from(text)))
+    };
+    ADDRESS.into_iter().filter_map(field).collect()
+}
+
+/// Returns what a thread shows of the configuration of its last run. Settings may be secret, so their names are not shown either.
+pub(crate) fn thread_config(row: &RunRow) -> Json {
+    let mut shown = json!({ "configurable": {} });
+    let config = row.arguments.get("config");
+    for name in ["tags", "recursion_limit"] {
+        if let Some(value) = config.and_then(|config| config.get(name)) {
+            shown[name] = value.clone();
+        }
+    }
+    shown
 }
 
 /// Whether a setting with this name may be a secret.
@@ -171,6 +218,7 @@ pub(crate) fn error_name(code: &str) -> &str {
     match code {
         "cancelled" => "UserInterrupt",
         "step-limit" => "GraphRecursionError",
+        "node-conflicting-writes" | "node-invalid-update" => "InvalidUpdateError",
         _ => code,
     }
 }

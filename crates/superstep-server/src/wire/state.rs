@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
-use superstep::checkpoint::format::{InterruptRecord, Stop};
+use superstep::checkpoint::format::{EntryKind, InterruptRecord, Stop};
 use superstep::checkpoint::{InterruptQuery, Page};
 use superstep::error::Failure;
 use superstep::graph::Definition;
 use superstep::registry::{RunQuery, RunRow};
-use superstep::run::{NextTask, OpenInterrupt, SubgraphState, ThreadState};
-use superstep::{FramePath, NodeName, RunId, START, Seq, TaskId, ThreadId};
+use superstep::run::{NextTask, OpenInterrupt, ThreadState};
+use superstep::{FramePath, NodeName, RunId, START, Seq, TaskId, ThreadId, Value};
 
 use crate::Shared;
 use crate::error::ApiResult;
 use crate::feed;
-use crate::history::Checkpoint;
-use crate::wire::{self, BEFORE_INPUT, CheckpointId};
+use crate::history::{self, OuterCheckpoint, SubgraphCheckpoint};
+use crate::wire::{self, BEFORE_INPUT, CHECKPOINT_ID, CheckpointId};
 
 /// What the JSON form of a state needs besides the state.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,19 @@ pub(crate) struct StateOptions {
     pub(crate) with_subgraphs: bool,
 }
 
+/// A subgraph that a thread is inside of.
+struct OpenSubgraph {
+    frame: FramePath,
+    /// Its state, if that is shown.
+    state: Option<SubgraphState>,
+}
+
+/// The state of a subgraph, and where it is.
+struct SubgraphState {
+    found: SubgraphCheckpoint,
+    outer: Vec<OuterCheckpoint>,
+}
+
 /// Returns the state of a thread at a checkpoint, as clients read it.
 pub(crate) async fn thread_state(
     app: &Shared,
@@ -41,62 +54,134 @@ pub(crate) async fn thread_state(
     state: &ThreadState,
     options: StateOptions,
 ) -> ApiResult<Json> {
-    let interrupts = match options.is_newest {
-        true => open_interrupts(app, thread, state.stop.as_ref()).await?,
-        false => all_interrupts(app, thread).await?,
-    };
-    let is_inside = state.next.iter().any(|task| !task.frame.is_root());
-    let subgraphs = match is_inside {
-        true => {
-            let at = (!options.is_newest).then_some(options.id.seq);
-            app.runtime.subgraphs_of(graph, thread, at).await?
-        }
-        false => Vec::new(),
-    };
-    let runs = runs_of(app, thread, BTreeSet::from([state.run.run])).await?;
-    let results = results_of(app, graph, thread, &[(state, options)]).await?;
-    let scene = Scene {
-        graph,
-        thread,
+    let root = FramePath::root();
+    let drawn = DrawnState {
+        frame: &root,
         state,
         options,
-        runs: &runs,
-        results: &results,
-        interrupts: &interrupts,
-        subgraphs: &subgraphs,
+        outer: &[],
+        input: None,
     };
-    Ok(scene.frame(&FramePath::root()))
+    drawn.draw(app, graph, thread).await
 }
 
-/// Returns the state of a subgraph at a checkpoint; `None` if the thread is not inside of a subgraph with this path.
+/// Returns the state of a subgraph at one of its checkpoints, or at the newest; `None` if there is no such checkpoint.
 pub(crate) async fn subgraph_state(
     app: &Shared,
     graph: &Arc<Definition>,
     thread: &ThreadId,
-    state: &ThreadState,
-    options: StateOptions,
-    namespace: &str,
+    frame: &FramePath,
+    id: Option<CheckpointId>,
+    with_subgraphs: bool,
 ) -> ApiResult<Option<Json>> {
-    let at = (!options.is_newest).then_some(options.id.seq);
-    let subgraphs = app.runtime.subgraphs_of(graph, thread, at).await?;
-    let mut frames = subgraphs.iter().map(|found| &found.frame);
-    let Some(frame) = frames.find(|frame| wire::namespace(frame) == namespace) else {
+    let runtime = &app.runtime;
+    let newest = history::subgraph_at(runtime, graph, thread, frame, None).await?;
+    let newest_id = newest.as_ref().map(|newest| newest.checkpoint.id);
+    let older = id.filter(|id| newest_id != Some(*id));
+    let found = match older {
+        Some(id) => history::subgraph_at(runtime, graph, thread, frame, Some(id)).await?,
+        None => newest,
+    };
+    let Some(mut found) = found else {
         return Ok(None);
     };
-    let interrupts = open_interrupts(app, thread, state.stop.as_ref()).await?;
-    let runs = runs_of(app, thread, BTreeSet::from([state.run.run])).await?;
-    let results = results_of(app, graph, thread, &[(state, options)]).await?;
-    let scene = Scene {
-        graph,
-        thread,
-        state,
-        options,
-        runs: &runs,
-        results: &results,
-        interrupts: &interrupts,
-        subgraphs: &subgraphs,
+    let is_newest = older.is_none();
+    if is_newest {
+        // Why the run stopped is in a later entry.
+        let head = runtime.state_of(graph, thread, None).await?;
+        found.checkpoint.state.stop = head.and_then(|head| head.stop);
+    }
+    let outer = history::outer_of(app, graph, thread, frame, found.checkpoint.id).await?;
+    let drawn = DrawnState {
+        frame,
+        state: &found.checkpoint.state,
+        options: StateOptions {
+            is_newest,
+            with_subgraphs,
+            ..found.checkpoint.options()
+        },
+        outer: &outer,
+        input: found.input.as_ref(),
     };
-    Ok(Some(scene.frame(frame)))
+    Ok(Some(drawn.draw(app, graph, thread).await?))
+}
+
+impl DrawnState<'_> {
+    /// Reads what the state is drawn from besides itself, and draws it.
+    async fn draw(
+        &self,
+        app: &Shared,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+    ) -> ApiResult<Json> {
+        let (state, options) = (self.state, self.options);
+        let interrupts = match options.is_newest {
+            true => open_interrupts(app, thread, state.stop.as_ref()).await?,
+            false => all_interrupts(app, thread).await?,
+        };
+        let is_inside = state.next.iter().any(|task| task.frame != *self.frame);
+        let subgraphs = match is_inside {
+            true => self.open_subgraphs(app, graph, thread).await?,
+            false => Vec::new(),
+        };
+        let mut states = vec![(state, options)];
+        let inner = subgraphs.iter().filter_map(|inner| inner.state.as_ref());
+        states.extend(inner.map(|inner| {
+            let found = &inner.found.checkpoint;
+            let is_newest = options.is_newest;
+            let options = StateOptions {
+                is_newest,
+                ..found.options()
+            };
+            (&found.state, options)
+        }));
+        let wrote = states.iter().map(|(state, _)| state.run.run).collect();
+        let runs = runs_of(app, thread, wrote).await?;
+        let results = results_of(app, graph, thread, &states).await?;
+        let scene = Scene {
+            graph,
+            thread,
+            drawn: *self,
+            runs: &runs,
+            results: &results,
+            interrupts: &interrupts,
+            subgraphs: &subgraphs,
+        };
+        Ok(scene.draw())
+    }
+
+    /// Reads the subgraphs that the thread is inside of, with their states if those are shown.
+    async fn open_subgraphs(
+        &self,
+        app: &Shared,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+    ) -> ApiResult<Vec<OpenSubgraph>> {
+        let (runtime, options) = (&app.runtime, self.options);
+        let at = (!options.is_newest).then_some(options.id.seq);
+        let above = at.map(|at| CheckpointId {
+            seq: at.next(),
+            place: BEFORE_INPUT,
+        });
+        let mut open = Vec::new();
+        for inside in runtime.subgraphs_of(graph, thread, at).await? {
+            let frame = inside.frame;
+            let mut state = None;
+            if options.with_subgraphs {
+                let found = history::of_subgraph(runtime, graph, thread, &frame, above, 1).await?;
+                if let Some(mut found) = found.into_iter().next() {
+                    if options.is_newest {
+                        found.checkpoint.state.stop = self.state.stop.clone();
+                    }
+                    let id = found.checkpoint.id;
+                    let outer = history::outer_of(app, graph, thread, &frame, id).await?;
+                    state = Some(SubgraphState { found, outer });
+                }
+            }
+            open.push(OpenSubgraph { frame, state });
+        }
+        Ok(open)
+    }
 }
 
 /// Returns states of a thread's history, without those of subgraphs.
@@ -113,18 +198,24 @@ pub(crate) async fn past_states(
     let wrote = states.iter().map(|(state, _)| state.run.run).collect();
     let runs = runs_of(app, thread, wrote).await?;
     let results = results_of(app, graph, thread, states).await?;
+    let root = FramePath::root();
     let shown = states.iter().map(|(state, options)| {
         let scene = Scene {
             graph,
             thread,
-            state,
-            options: *options,
+            drawn: DrawnState {
+                frame: &root,
+                state,
+                options: *options,
+                outer: &[],
+                input: None,
+            },
             runs: &runs,
             results: &results,
             interrupts: if options.is_newest { &open } else { &all },
             subgraphs: &[],
         };
-        scene.frame(&FramePath::root())
+        scene.draw()
     });
     Ok(shown.collect())
 }
@@ -135,34 +226,39 @@ pub(crate) async fn past_subgraph_states(
     graph: &Arc<Definition>,
     thread: &ThreadId,
     frame: &FramePath,
-    checkpoints: &[Checkpoint],
+    checkpoints: &[SubgraphCheckpoint],
 ) -> ApiResult<Vec<Json>> {
     let interrupts = all_interrupts(app, thread).await?;
-    let wrote = checkpoints.iter().map(|found| found.state.run.run);
+    let found = checkpoints.iter().map(|found| &found.checkpoint);
+    let states: Vec<_> = found.map(|found| (&found.state, found.options())).collect();
+    let wrote = states.iter().map(|(state, _)| state.run.run);
     let runs = runs_of(app, thread, wrote.collect()).await?;
-    let states: Vec<_> = checkpoints
-        .iter()
-        .map(|found| (&found.state, found.options()))
-        .collect();
     let results = results_of(app, graph, thread, &states).await?;
-    let shown = checkpoints.iter().map(|found| {
-        let subgraph = SubgraphState {
-            frame: frame.clone(),
-            values: found.state.values.clone(),
-        };
+    let mut shown = Vec::new();
+    let mut outer: Vec<OuterCheckpoint> = Vec::new();
+    for (found, (state, options)) in checkpoints.iter().zip(states) {
+        // Newest first, so those around the last one are around this one, too, unless they are newer.
+        if outer.is_empty() || outer.iter().any(|outer| outer.id.seq > options.id.seq) {
+            outer = history::outer_of(app, graph, thread, frame, options.id).await?;
+        }
         let scene = Scene {
             graph,
             thread,
-            state: &found.state,
-            options: found.options(),
+            drawn: DrawnState {
+                frame,
+                state,
+                options,
+                outer: &outer,
+                input: found.input.as_ref(),
+            },
             runs: &runs,
             results: &results,
             interrupts: &interrupts,
-            subgraphs: &[subgraph],
+            subgraphs: &[],
         };
-        scene.frame(frame)
-    });
-    Ok(shown.collect())
+        shown.push(scene.draw());
+    }
+    Ok(shown)
 }
 
 /// Returns the runs with these ids, as far as they are stored.
@@ -195,7 +291,10 @@ async fn results_of(
     let mut tasks = BTreeSet::new();
     for (state, options) in states {
         if !options.is_newest {
-            oldest = Some(oldest.map_or(state.seq, |oldest| state.seq.min(oldest)));
+            // A task of a subgraph may have ended with the entry that entered the subgraph. Of others, that entry may be pruned.
+            let is_inside = state.next.iter().any(|task| !task.frame.is_root());
+            let from = Seq(state.seq.0.saturating_sub(u64::from(is_inside)));
+            oldest = Some(oldest.map_or(from, |oldest| from.min(oldest)));
             let next = state.next.iter();
             tasks.extend(next.map(|task| wire::uuid(task.task.to_bytes())));
         }
@@ -236,6 +335,43 @@ pub(crate) async fn open_interrupts(
     Ok(open)
 }
 
+/// Returns the open interrupts of several threads of a tenant.
+pub(crate) async fn open_interrupts_of(
+    app: &Shared,
+    tenant: &str,
+    threads: Vec<ThreadId>,
+) -> ApiResult<BTreeMap<ThreadId, Vec<OpenInterrupt>>> {
+    let mut query = InterruptQuery {
+        tenant: tenant.to_owned(),
+        threads,
+        open_only: true,
+        page: Page {
+            limit: INTERRUPTS_MAX,
+            offset: 0,
+        },
+        ..InterruptQuery::default()
+    };
+    let mut by_thread: BTreeMap<ThreadId, Vec<OpenInterrupt>> = BTreeMap::new();
+    loop {
+        let found = app.runtime.interrupts(&query).await?;
+        let is_last = found.len() < INTERRUPTS_MAX as usize;
+        for open in found {
+            by_thread
+                .entry(open.row.thread.clone())
+                .or_default()
+                .push(open);
+        }
+        if is_last {
+            break;
+        }
+        query.page.offset += INTERRUPTS_MAX;
+    }
+    for open in by_thread.values_mut() {
+        in_order(open);
+    }
+    Ok(by_thread)
+}
+
 async fn all_interrupts(app: &Shared, thread: &ThreadId) -> ApiResult<Vec<OpenInterrupt>> {
     interrupts_of(app, thread, false).await
 }
@@ -256,12 +392,22 @@ async fn interrupts_of(
         ..InterruptQuery::default()
     };
     let mut found = app.runtime.interrupts(&query).await?;
-    // The interrupts of a task in the order in which the stop of their run names them, also where the stop is not at hand.
-    found.sort_by(|a, b| a.interrupt.key.cmp(&b.interrupt.key));
-    if open_only {
-        first_of_each_task(&mut found);
+    match open_only {
+        true => in_order(&mut found),
+        false => sort_by_key(&mut found),
     }
     Ok(found)
+}
+
+/// Sorts the open interrupts of a thread, and leaves the first one of each task.
+fn in_order(open: &mut Vec<OpenInterrupt>) {
+    sort_by_key(open);
+    first_of_each_task(open);
+}
+
+/// Sorts the interrupts of a task in the order in which the stop of their run names them, also where the stop is not at hand.
+fn sort_by_key(interrupts: &mut [OpenInterrupt]) {
+    interrupts.sort_by(|a, b| a.interrupt.key.cmp(&b.interrupt.key));
 }
 
 /// Leaves the first interrupt of each task. Apps answer without saying which interrupt they mean. One app shows the first of a task,
@@ -271,27 +417,46 @@ pub(crate) fn first_of_each_task(open: &mut Vec<OpenInterrupt>) {
     open.retain(|open| seen.insert(open.interrupt.task));
 }
 
+/// A state to draw: of the root graph or of a subgraph, at one of its checkpoints.
+#[derive(Clone, Copy)]
+struct DrawnState<'a> {
+    frame: &'a FramePath,
+    state: &'a ThreadState,
+    options: StateOptions,
+    /// Checkpoints of the graphs around it, outermost first.
+    outer: &'a [OuterCheckpoint],
+    /// For a subgraph, before an input: the state that the input led to.
+    input: Option<&'a Value>,
+}
+
 /// Everything that a state is drawn from.
+#[derive(Clone, Copy)]
 struct Scene<'a> {
     graph: &'a Arc<Definition>,
     thread: &'a ThreadId,
-    state: &'a ThreadState,
-    options: StateOptions,
+    drawn: DrawnState<'a>,
     runs: &'a BTreeMap<RunId, RunRow>,
     /// What tasks wrote that have ended since.
     results: &'a BTreeMap<String, Arc<Json>>,
     interrupts: &'a [OpenInterrupt],
-    subgraphs: &'a [SubgraphState],
+    subgraphs: &'a [OpenSubgraph],
 }
 
 impl Scene<'_> {
-    fn frame(&self, frame: &FramePath) -> Json {
-        let next = self.state.next.iter().filter(|task| task.frame == *frame);
+    fn draw(&self) -> Json {
+        let DrawnState {
+            frame,
+            state,
+            options,
+            outer,
+            ..
+        } = self.drawn;
+        let next = state.next.iter().filter(|task| task.frame == *frame);
         let mut tasks: Vec<Json> = Vec::new();
         let mut names: Vec<Json> = Vec::new();
         let mut interrupts: Vec<Json> = Vec::new();
         // Nothing is planned before an input, so no subgraph is drawn inside of this one.
-        if self.options.id.is_before_input() {
+        if options.id.is_before_input() {
             names.push(START.into());
             tasks.push(self.start_task());
         }
@@ -300,44 +465,52 @@ impl Scene<'_> {
             let asked = self.interrupts_of(task);
             interrupts.extend(asked.iter().cloned());
             names.push(task.node.as_str().into());
-            let path = match task.payload.is_some() {
-                true => json!(["__pregel_push", sent, false]),
-                false => json!(["__pregel_pull", task.node.as_str()]),
-            };
+            let place = task.payload.is_some().then_some(sent);
+            let path = wire::task_path(task.node.as_str(), place);
             sent += u32::from(task.payload.is_some());
             tasks.push(self.task(task, path, asked));
         }
-        let (thread, id) = (self.thread, self.options.id);
-        let parent = self.options.parent;
+        let (thread, namespace) = (self.thread, wire::namespace(frame));
+        let named = |id: CheckpointId| wire::checkpoint(thread, frame, id, outer);
+        let text = |id: CheckpointId| id.to_uuid_in(thread, &namespace);
         json!({
-            "values": self.values(frame),
+            "values": self.values(),
             "next": names,
             "tasks": tasks,
             "metadata": self.metadata(),
-            "created_at": wire::time(self.state.at),
-            "checkpoint": wire::checkpoint(thread, frame, id),
-            "parent_checkpoint": parent.map(|parent| wire::checkpoint(thread, frame, parent)),
+            "created_at": wire::time(state.at),
+            "checkpoint": named(options.id),
+            "parent_checkpoint": options.parent.map(named),
             "interrupts": interrupts,
-            "checkpoint_id": id.to_uuid(thread),
-            "parent_checkpoint_id": parent.map(|parent| parent.to_uuid(thread)),
+            "checkpoint_id": text(options.id),
+            "parent_checkpoint_id": options.parent.map(text),
         })
     }
 
     /// Returns what clients find the checkpoint by: what wrote it, and what is known of the run. No run wrote an edit.
     fn metadata(&self) -> Map<String, Json> {
-        let run = self.state.run.run;
+        let options = self.drawn.options;
+        let run = self.drawn.state.run.run;
         let mut metadata = Map::new();
-        if self.options.source != "update" {
+        if options.source != "update" {
             metadata.insert("run_id".to_owned(), wire::uuid(run.to_bytes()).into());
             if let Some(row) = self.runs.get(&run) {
                 metadata.extend(searchable(wire::run_configurable(row)));
                 metadata.extend(wire::run_metadata(row));
+                metadata.extend(wire::run_address(row));
             }
+        } else if let (EntryKind::Fork, Some(parent)) = (self.drawn.state.kind, options.parent) {
+            let base = parent.to_uuid(self.thread);
+            metadata.insert(CHECKPOINT_ID.to_owned(), base.into());
         }
+        if !self.drawn.frame.is_root() {
+            metadata.extend(self.subgraph_metadata());
+        }
+        let parents = wire::checkpoint_map(self.thread, self.drawn.outer);
         let own = [
-            ("source", Json::from(self.options.source)),
-            ("step", self.options.step.into()),
-            ("parents", json!({})),
+            ("source", Json::from(options.source)),
+            ("step", options.step.into()),
+            ("parents", Json::Object(parents)),
             ("graph_id", self.graph.name().into()),
             ("thread_id", self.thread.name().into()),
         ];
@@ -345,19 +518,38 @@ impl Scene<'_> {
         metadata
     }
 
-    fn values(&self, frame: &FramePath) -> Json {
-        if frame.is_root() {
-            let values = wire::values(self.graph, &self.state.values);
-            let is_new = self.options.id.place == BEFORE_INPUT && values == json!({});
-            return match is_new {
-                true => wire::empty_values(self.graph),
-                false => values,
-            };
+    /// Returns where the subgraph is: which task is in it, or for an edit, which checkpoint it changed.
+    fn subgraph_metadata(&self) -> Map<String, Json> {
+        let DrawnState { frame, outer, .. } = self.drawn;
+        let namespace = wire::namespace(frame);
+        let mut map = wire::checkpoint_map(self.thread, outer);
+        let mut metadata = Map::new();
+        if self.drawn.options.source == "update" {
+            if let Some(parent) = self.drawn.options.parent {
+                let parent = parent.to_uuid_in(self.thread, &namespace);
+                map.insert(namespace.clone(), parent.as_str().into());
+                metadata.insert("checkpoint_id".to_owned(), parent.into());
+            }
+        } else if let Some((entered, path)) = frame.segments().split_last()
+            && let Some(outer) = outer.iter().find(|outer| outer.frame.segments() == path)
+        {
+            let node = entered.node.as_str();
+            metadata = wire::task_place(node, outer.step + 1, &namespace, outer.sent);
         }
-        let found = self.subgraphs.iter().find(|found| found.frame == *frame);
-        match (found, self.graph.at(frame)) {
-            (Some(found), Some(graph)) => wire::values(&graph, &found.values),
-            _ => Json::Null,
+        metadata.insert("checkpoint_map".to_owned(), Json::Object(map));
+        metadata.insert("checkpoint_ns".to_owned(), namespace.into());
+        metadata
+    }
+
+    fn values(&self) -> Json {
+        let Some(graph) = self.graph.at(self.drawn.frame) else {
+            return Json::Null;
+        };
+        let values = wire::values(&graph, &self.drawn.state.values);
+        let is_new = self.drawn.options.id.is_before_input() && values == json!({});
+        match is_new {
+            true => wire::empty_values(&graph),
+            false => values,
         }
     }
 
@@ -367,7 +559,7 @@ impl Scene<'_> {
             found.frame.segments().len() == depth + 1 && is_within(&found.frame, task)
         });
         let id = wire::uuid(task.task.to_bytes());
-        let state = child.filter(|_| self.options.with_subgraphs);
+        let state = child.and_then(|child| Some((&child.frame, child.state.as_ref()?)));
         let namespace = match child {
             Some(child) => Some(wire::namespace(&child.frame)),
             None => self.enters(task).then(|| inner_namespace(task, &id)),
@@ -384,9 +576,26 @@ impl Scene<'_> {
             "error": self.error_of(task),
             "interrupts": interrupts,
             "checkpoint": pointer,
-            "state": state.map(|child| self.frame(&child.frame)),
+            "state": state.map(|(frame, child)| self.inside(frame, child).draw()),
             "result": result,
         })
+    }
+
+    /// Returns what the state of a subgraph inside of this graph is drawn from.
+    fn inside<'a>(&'a self, frame: &'a FramePath, child: &'a SubgraphState) -> Scene<'a> {
+        let found = &child.found.checkpoint;
+        let drawn = DrawnState {
+            frame,
+            state: &found.state,
+            options: StateOptions {
+                is_newest: self.drawn.options.is_newest,
+                with_subgraphs: true,
+                ..found.options()
+            },
+            outer: &child.outer,
+            input: child.found.input.as_ref(),
+        };
+        Scene { drawn, ..*self }
     }
 
     /// Whether a task enters a subgraph.
@@ -398,10 +607,16 @@ impl Scene<'_> {
 
     /// Returns the task that applies the input, which is no task of ours.
     fn start_task(&self) -> Json {
-        let run = self.runs.get(&self.state.run.run);
-        let input = run.and_then(|row| row.arguments.get("input"));
+        let DrawnState { frame, state, .. } = self.drawn;
+        let run = self.runs.get(&state.run.run);
+        let input = match (self.drawn.input, self.graph.at(frame)) {
+            // What the parent gave to the subgraph.
+            (Some(input), Some(graph)) => Some(wire::values(&graph, input)),
+            _ => run.and_then(|row| row.arguments.get("input")).cloned(),
+        };
+        let namespace = wire::namespace(frame);
         json!({
-            "id": self.options.id.to_uuid(self.thread),
+            "id": self.drawn.options.id.to_uuid_in(self.thread, &namespace),
             "name": START,
             "path": ["__pregel_pull", START],
             "error": null,
@@ -422,7 +637,7 @@ impl Scene<'_> {
     }
 
     fn error_of(&self, task: &NextTask) -> Option<String> {
-        let Some(Stop::Failed(failures)) = &self.state.stop else {
+        let Some(Stop::Failed(failures)) = &self.drawn.state.stop else {
             return None;
         };
         let mut failures = failures.iter();
@@ -468,7 +683,7 @@ fn is_within(frame: &FramePath, task: &NextTask) -> bool {
 }
 
 /// Returns a failure in the form in which clients print errors.
-fn error_text(failure: &Failure) -> String {
+pub(crate) fn error_text(failure: &Failure) -> String {
     let code = failure.code.as_deref().unwrap_or(failure.kind.code());
     format!("{}('{}')", wire::error_name(code), failure.message)
 }

@@ -1,9 +1,9 @@
 //! Threads as rows of a list.
 
 use serde_json::{Map, Value as Json, json};
-use superstep::Seq;
 use superstep::checkpoint::{AtLifetimeEnd, Status, ThreadRow};
 use superstep::run::OpenInterrupt;
+use superstep::{Seq, TaskId};
 
 use crate::wire::{self, time};
 
@@ -13,22 +13,25 @@ pub(crate) struct ThreadParts<'a> {
     pub(crate) row: &'a ThreadRow,
     /// `idle`, `busy`, `interrupted` or `error`.
     pub(crate) status: &'static str,
+    /// What its last run was configured with, see [`wire::thread_config`]; `None` if nothing is known of it.
+    pub(crate) config: Option<Json>,
     /// The state as clients read it; `null` if nothing has happened.
     pub(crate) values: Json,
     /// Why the last run failed; `null` if it did not.
     pub(crate) error: Json,
-    /// Open interrupts by task, see [`interrupts_by_task`].
-    pub(crate) interrupts: Json,
+    /// Open interrupts by task, see [`interrupts_by_task`]; `None` if no run has left any or none.
+    pub(crate) interrupts: Option<Json>,
 }
 
 /// Returns a thread as clients read it. Why it failed and what it waits for are shown once something has happened on it.
 pub(crate) fn thread(parts: ThreadParts<'_>) -> Json {
     let row = parts.row;
-    // A run leaves its configuration, of which only the form is shown: what callers configure may be secret.
-    let config = match row.metadata.contains_key("assistant_id") {
-        true => json!({ "configurable": {} }),
-        false => json!({}),
-    };
+    let config = parts
+        .config
+        .unwrap_or_else(|| match row.metadata.contains_key("assistant_id") {
+            true => json!({ "configurable": {} }),
+            false => json!({}),
+        });
     let mut shown = json!({
         "thread_id": row.thread.name(),
         "created_at": time(row.created),
@@ -41,7 +44,9 @@ pub(crate) fn thread(parts: ThreadParts<'_>) -> Json {
     });
     if row.head.seq > Seq(0) {
         shown["error"] = parts.error;
-        shown["interrupts"] = parts.interrupts;
+        if let Some(interrupts) = parts.interrupts {
+            shown["interrupts"] = interrupts;
+        }
     }
     shown
 }
@@ -73,18 +78,30 @@ pub(crate) fn read_thread_status(name: &str) -> Option<Vec<Status>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Returns interrupts in lists, by the innermost task that raised them.
-pub(crate) fn interrupts_by_task(interrupts: &[OpenInterrupt]) -> Json {
-    let mut by_task = Map::new();
-    for open in interrupts {
-        let task = wire::uuid(open.interrupt.task.to_bytes());
-        let list = by_task.entry(task).or_insert_with(|| json!([]));
-        if let Some(list) = list.as_array_mut() {
-            // Agent Inbox reads these, and has no button to ignore a request with `action_requests`.
-            list.push(wire::interrupt_as_asked(&open.interrupt));
-        }
-    }
-    Json::Object(by_task)
+/// Leaves the first interrupt of each task of the root graph, in the order of the tasks, for the reason of
+/// [`first_of_each_task`](wire::first_of_each_task): tasks of a subgraph may wait together.
+pub(crate) fn first_of_each_root_task(open: &mut Vec<OpenInterrupt>) {
+    open.sort_by_key(|open| (waiting_task(open), open.interrupt.task));
+    open.dedup_by_key(|open| waiting_task(open));
+}
+
+/// Returns the task of the root graph that waits for the answer of an interrupt.
+fn waiting_task(open: &OpenInterrupt) -> TaskId {
+    let outermost = open.interrupt.frame.segments().first();
+    // A subgraph that lives as long as its thread does not say which task is in it.
+    let waits = outermost.and_then(|entered| entered.task);
+    waits.unwrap_or(open.interrupt.task)
+}
+
+/// Returns interrupts in lists, by the tasks of the root graph that wait for their answers.
+pub(crate) fn interrupts_by_task(mut interrupts: Vec<OpenInterrupt>) -> Json {
+    first_of_each_root_task(&mut interrupts);
+    let shown = interrupts.iter().map(|open| {
+        let task = wire::uuid(waiting_task(open).to_bytes());
+        // Agent Inbox reads these, and has no button to ignore a request with `action_requests`.
+        (task, json!([wire::interrupt_as_asked(&open.interrupt)]))
+    });
+    Json::Object(shown.collect::<Map<_, _>>())
 }
 
 /// Returns how long a thread is kept; `null` without a limit.

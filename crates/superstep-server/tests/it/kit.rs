@@ -13,7 +13,7 @@ use superstep::registry::MemoryRegistry;
 use superstep::store::MemoryStore;
 use superstep_agent::ChatMessage;
 use superstep_llm::Message;
-use superstep_server::Server;
+use superstep_server::{Server, ServerBuilder, ThreadFiles};
 use tower::ServiceExt as _;
 
 #[derive(Clone, Debug, Default, State)]
@@ -84,6 +84,7 @@ pub(crate) struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) json: Json,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Reply {
@@ -106,15 +107,26 @@ impl Client {
 
     /// A client of a server with this runtime, over this registry.
     pub(crate) async fn over(runtime: Runtime, registry: &MemoryRegistry) -> Self {
-        let server = Server::builder(runtime, Arc::new(registry.clone()))
+        Self::of(Self::builder(runtime, registry)).await
+    }
+
+    /// A client of a server that stores files.
+    pub(crate) async fn with_files(files: Arc<dyn ThreadFiles>) -> Self {
+        let runtime = Runtime::new(Memory::default());
+        Self::of(Self::builder(runtime, &MemoryRegistry::new()).files(files)).await
+    }
+
+    fn builder(runtime: Runtime, registry: &MemoryRegistry) -> ServerBuilder {
+        Server::builder(runtime, Arc::new(registry.clone()))
             .graph(graph!("chat", reply).definition())
             .graph(graph!("ask", ask).definition())
             .graph(graph!("slow", sleep).definition())
             .graph(graph!("broken", fail).definition())
             .store(Arc::new(MemoryStore::default()))
-            .start()
-            .await
-            .unwrap();
+    }
+
+    async fn of(builder: ServerBuilder) -> Self {
+        let server = builder.start().await.unwrap();
         Self {
             router: server.router(),
             _server: server,
@@ -141,6 +153,7 @@ impl Client {
             status,
             headers,
             json: serde_json::from_slice(&bytes).unwrap_or_default(),
+            bytes: bytes.into(),
         }
     }
 

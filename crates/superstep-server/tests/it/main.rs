@@ -4,8 +4,13 @@
     reason = "a test that panics has failed, which is what it is for"
 )]
 
+mod branches;
+mod connections;
 mod crons;
+mod files;
 mod kit;
+mod lost_tokens;
 mod protocol;
 mod routes;
 mod streams;
+mod subgraphs;

@@ -224,6 +224,12 @@ async fn an_input_to_a_thread_that_waits_is_the_answer() {
         .await;
     session.start("asking").await;
     until(&mut events, "interrupted").await;
+    let paused = events.next().await.unwrap();
+    assert_eq!(paused.name, "values");
+    assert_eq!(
+        paused.data["params"]["data"]["lines"],
+        json!(["first about tea"])
+    );
     let params = json!({ "assistant_id": "asking", "input": "surely" });
     session.send("run.start", params).await;
     let read = until(&mut events, "completed").await;
@@ -354,6 +360,9 @@ async fn what_is_not_a_command_is_refused() {
             "{method}"
         );
     }
+    let nowhere = json!({ "assistant_id": "nowhere", "input": {} });
+    let refused = session.send("run.start", nowhere).await;
+    assert_eq!(refused["error"], "unknown_error");
     let path = format!("{}/stream/events", session.thread);
     let refused = client.post(&path, json!({ "channels": [] })).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);

@@ -111,11 +111,47 @@ async fn a_thread_that_an_update_leaves_midway_is_interrupted() {
     assert_eq!(client.get(&thread).await.ok()["status"], "interrupted");
     let history = client.history(&thread).await;
     assert_eq!(history[0]["next"], json!(["reply"]));
-    assert_eq!(history[1]["next"], json!(["__start__"]));
+    assert_eq!(history[0]["metadata"]["source"], "update");
     assert_eq!(history[0]["parent_checkpoint"], history[1]["checkpoint"]);
+    let step = |past: &Json| past["metadata"]["step"].as_i64().unwrap();
+    assert_eq!(step(&history[0]), step(&history[1]) + 1);
     let resume = json!({ "assistant_id": "chat", "input": null });
     client.wait(&thread, resume).await;
     assert_eq!(client.get(&thread).await.ok()["status"], "idle");
+}
+
+#[tokio::test]
+async fn a_page_says_whether_another_follows_and_has_the_interrupts_of_each_thread() {
+    let client = Client::new().await;
+    let mut asked = Vec::new();
+    for _ in 0..3 {
+        let thread = client.thread().await;
+        let values = client
+            .wait(&thread, json!({ "assistant_id": "ask", "input": {} }))
+            .await;
+        asked.push((thread, values["__interrupt__"][0]["id"].clone()));
+    }
+    let mut found = Vec::new();
+    for (offset, total, next) in [(0, "3", Some("2")), (2, "3", None), (5, "5", None)] {
+        let search = json!({
+            "status": "interrupted", "sort_by": "created_at", "sort_order": "asc",
+            "limit": 2, "offset": offset,
+        });
+        let page = client.post("/threads/search", search).await;
+        assert_eq!(page.header("x-pagination-total"), Some(total));
+        assert_eq!(page.header("x-pagination-next"), next);
+        for thread in page.ok().as_array().unwrap() {
+            let path = format!("/threads/{}", thread["thread_id"].as_str().unwrap());
+            let interrupts = thread["interrupts"].as_object().unwrap();
+            let [interrupts] = interrupts.values().collect::<Vec<_>>()[..] else {
+                panic!("one task waits: {interrupts:?}");
+            };
+            found.push((path, interrupts[0]["id"].clone()));
+        }
+    }
+    asked.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    assert_eq!(found, asked);
 }
 
 #[tokio::test]
@@ -296,7 +332,22 @@ async fn threads_are_created_searched_changed_copied_and_deleted() {
     assert_eq!(changed["metadata"]["owner"], "ada");
     assert_eq!(changed["metadata"]["done"], true);
     let copy = client.post(&format!("{thread}/copy"), json!({})).await.ok();
-    assert_eq!(copy["values"]["turns"], 1);
+    assert_eq!(copy["metadata"]["owner"], "ada");
+    assert_eq!(copy["config"], json!({}));
+    let copied = format!("/threads/{}", copy["thread_id"].as_str().unwrap());
+    assert_ne!(copied, thread);
+    assert_eq!(client.get(&copied).await.ok()["values"]["turns"], 1);
+    let original = client.get(&format!("{thread}/state")).await.ok();
+    let state = client.get(&format!("{copied}/state")).await.ok();
+    assert_eq!(state["checkpoint_id"], original["checkpoint_id"]);
+    assert_eq!(
+        state["parent_checkpoint_id"],
+        original["parent_checkpoint_id"]
+    );
+    assert_eq!(state["checkpoint"]["thread_id"], copy["thread_id"]);
+    let parent = state["parent_checkpoint_id"].as_str().unwrap();
+    let parent = client.get(&format!("{copied}/state/{parent}")).await.ok();
+    assert_eq!(parent["checkpoint_id"], original["parent_checkpoint_id"]);
     let count = json!({ "metadata": { "owner": "ada" } });
     assert_eq!(client.post("/threads/count", count).await.ok(), 2);
     let deleted = client.call("DELETE", &thread, None).await;
@@ -332,7 +383,10 @@ async fn runs_are_listed_rejected_and_cancelled() {
     let cancelled = client
         .post(&format!("{path}/cancel?wait=1"), json!({}))
         .await;
+    assert_eq!(cancelled.header("content-location"), Some(path.as_str()));
     assert_eq!(cancelled.ok(), json!({}));
+    let again = client.post(&format!("{path}/cancel"), json!({})).await;
+    assert_eq!(again.status, StatusCode::NOT_FOUND);
     assert_eq!(client.get(&path).await.ok()["status"], "interrupted");
     let found = client.get(&thread).await.ok();
     assert_eq!(found["status"], "interrupted");
@@ -358,6 +412,7 @@ async fn a_run_that_is_rolled_back_leaves_nothing() {
     let found = client.get(&thread).await.ok();
     assert_eq!(found["status"], "idle");
     assert_eq!(found["values"], Json::Null);
+    assert_eq!(found["error"]["error"], "UserRollback");
     assert_eq!(found["metadata"]["graph_id"], "slow");
 }
 
@@ -398,6 +453,72 @@ async fn a_request_under_a_key_is_carried_out_once() {
     let again = send("hi").await.ok();
     assert_eq!(again["turns"], 1);
     assert_eq!(send("other").await.status, StatusCode::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_run_under_a_key_has_a_thread_or_keeps_one() {
+    let client = Client::new().await;
+    let send = |path: &str, body: Json| {
+        let request = Request::builder()
+            .method("POST")
+            .uri(path)
+            .header("idempotency-key", "k1")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        client.send(request)
+    };
+    let refused = StatusCode::UNPROCESSABLE_ENTITY;
+    for path in ["/runs", "/runs/wait", "/runs/stream"] {
+        assert_eq!(send(path, say("hi")).await.status, refused, "{path}");
+    }
+    let batch = send("/runs/batch", json!([say("hi")])).await;
+    assert_eq!(batch.status, refused);
+    let mut kept = say("hi");
+    kept["on_completion"] = json!("keep");
+    send("/runs/wait", kept.clone()).await.ok();
+    assert_eq!(send("/runs/wait", kept.clone()).await.ok()["turns"], 1);
+    let created = send("/runs", kept).await.ok();
+    assert_eq!(created["status"], "success");
+    assert_eq!(client.post("/threads/count", json!({})).await.ok(), 1);
+}
+
+#[tokio::test]
+async fn a_run_has_the_metadata_of_its_assistant_and_its_thread() {
+    let client = Client::new().await;
+    let new = json!({ "graph_id": "chat", "metadata": { "team": "a", "tier": 1 } });
+    let assistant = client.post("/assistants", new).await.ok();
+    let new = json!({ "metadata": { "team": "b", "topic": "tea" } });
+    let created = client.post("/threads", new).await.ok();
+    let thread = format!("/threads/{}", created["thread_id"].as_str().unwrap());
+    let mut run = say("hi");
+    run["assistant_id"] = assistant["assistant_id"].clone();
+    run["metadata"] = json!({ "topic": "milk" });
+    run["config"] = json!({
+        "tags": ["x"], "recursion_limit": 9, "configurable": { "tone": "dry", "api_key": "s" },
+    });
+    client.wait(&thread, run).await;
+    let state = client.get(&format!("{thread}/state")).await.ok();
+    let metadata = ["team", "tier", "topic"].map(|name| state["metadata"][name].clone());
+    assert_eq!(metadata, [json!("b"), json!(1), json!("milk")]);
+    let config = json!({ "configurable": {}, "tags": ["x"], "recursion_limit": 9 });
+    assert_eq!(client.get(&thread).await.ok()["config"], config);
+    let search = json!({ "select": ["config"] });
+    let found = client.post("/threads/search", search).await.ok();
+    assert_eq!(found, json!([{ "config": config }]));
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_person_is_a_success() {
+    let client = Client::new().await;
+    let thread = client.thread().await;
+    let run = json!({ "assistant_id": "ask", "input": {} });
+    let created = client.post(&format!("{thread}/runs"), run).await.ok();
+    let path = format!("{thread}/runs/{}", created["run_id"].as_str().unwrap());
+    let joined = client.get(&format!("{path}/join")).await;
+    assert_eq!(joined.header("content-location"), Some(path.as_str()));
+    assert!(joined.ok()["__interrupt__"][0]["value"].is_object());
+    assert_eq!(client.get(&path).await.ok()["status"], "success");
+    assert_eq!(client.get(&thread).await.ok()["status"], "interrupted");
 }
 
 #[tokio::test]
@@ -445,6 +566,10 @@ async fn assistants_have_versions_and_a_default() {
         .await
         .ok();
     assert_eq!(versions.as_array().unwrap().len(), 2);
+    assert!(versions[0].get("updated_at").is_none());
+    let nowhere = json!({ "graph_id": "nowhere" });
+    let unknown = client.post("/assistants", nowhere).await;
+    assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     let graph = client.get("/assistants/chat/graph").await.ok();
     assert_eq!(graph["nodes"][1]["id"], "reply");
     assert_eq!(

@@ -100,6 +100,17 @@ fn nested() -> Graph<Notes> {
         .unwrap()
 }
 
+/// A graph around `nested`, so that the question is asked two levels down.
+fn deep() -> Graph<Notes> {
+    Graph::builder("deep")
+        .shared_subgraph("outer", nested())
+        .edge(START, "outer")
+        .edge("outer", END)
+        .inputs(["topic", "lines"])
+        .build()
+        .unwrap()
+}
+
 /// A server with the graphs of these tests, and a client for it.
 pub(crate) struct StreamClient {
     router: Router,
@@ -117,9 +128,14 @@ impl StreamClient {
             .graph(chain!("slow", sleep).definition())
             .graph(chain!("writing", write).definition())
             .graph(nested().definition())
+            .graph(deep().definition())
             .start()
             .await
             .unwrap();
+        Self::of(server)
+    }
+
+    pub(crate) fn of(server: Server) -> Self {
         Self {
             router: server.router(),
             server,
@@ -571,6 +587,41 @@ async fn a_stateless_run_is_streamed_too() {
         events.last().unwrap().data["lines"],
         json!(["first about tea", "second"])
     );
+}
+
+#[tokio::test]
+async fn a_stateless_run_shows_no_checkpoints() {
+    let client = StreamClient::new().await;
+    let body = json!({
+        "assistant_id": "two", "input": { "topic": "tea" }, "stream_mode": ["checkpoints", "debug"],
+    });
+    let events = client.post("/runs/stream", body).await.read_all().await;
+    let debug: Vec<_> = events
+        .iter()
+        .filter(|event| event.name == "debug")
+        .collect();
+    assert!(!debug.is_empty());
+    let is_task = |event: &&Streamed| event.data["type"].as_str().unwrap().starts_with("task");
+    assert!(debug.iter().all(is_task), "{debug:?}");
+    assert!(events.iter().all(|event| event.name != "checkpoints"));
+}
+
+#[tokio::test]
+async fn those_who_watch_a_thread_see_that_its_state_is_changed() {
+    let client = StreamClient::new().await;
+    let thread = client.thread().await;
+    let run = json!({ "assistant_id": "two", "input": { "topic": "tea" } });
+    let wait = format!("{thread}/runs/wait");
+    client.json("POST", &wait, Some(run)).await;
+    let path = format!("{thread}/stream?stream_modes=state_update");
+    let mut watched = client.open("GET", &path, &[], None).await;
+    let change = json!({ "values": { "topic": "milk" } });
+    client
+        .json("POST", &format!("{thread}/state"), Some(change))
+        .await;
+    let shown = watched.next().await.unwrap();
+    assert_eq!(shown.name, "state_update");
+    assert_eq!(shown.data["values"]["topic"], "milk");
 }
 
 #[tokio::test]

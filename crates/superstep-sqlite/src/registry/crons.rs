@@ -188,7 +188,7 @@ pub(super) fn fire(connection: &Connection, tick: &CronTick) -> Result<FiredTick
             let created = runs::create(connection, run)?;
             let error = match created {
                 CreatedRun::Busy => CronTick::busy_error(),
-                CreatedRun::Stored(_) | CreatedRun::Exists(..) => Json::Null,
+                CreatedRun::Stored(_) | CreatedRun::Begun | CreatedRun::Exists(..) => Json::Null,
             };
             (FiredTick::Run(created), error)
         }

@@ -5,8 +5,8 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use superstep_core::registry::{
-    CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
-    json_contains,
+    ActiveRun, CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
+    WhenBusy, json_contains,
 };
 use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
 
@@ -30,6 +30,15 @@ macro_rules! select_run {
 
 /// Stores a run. Finds a run with the same id before it looks at the thread, so that a repeated request is never refused.
 pub(super) fn create(connection: &Connection, run: &NewRun) -> Result<CreatedRun, Fault> {
+    store(connection, run, false)
+}
+
+/// Does what [`create`] does, and marks the run as running if its thread is free.
+pub(super) fn begin(connection: &Connection, run: &NewRun) -> Result<CreatedRun, Fault> {
+    store(connection, run, true)
+}
+
+fn store(connection: &Connection, run: &NewRun, may_begin: bool) -> Result<CreatedRun, Fault> {
     if let Some((found, request)) = find_with_request(connection, run)? {
         return Ok(CreatedRun::Exists(Box::new(found), request));
     }
@@ -38,11 +47,12 @@ pub(super) fn create(connection: &Connection, run: &NewRun) -> Result<CreatedRun
     if run.when_busy == WhenBusy::Reject && !before.is_empty() {
         return Ok(CreatedRun::Busy);
     }
+    let begins = may_begin && before.is_empty();
     connection
         .prepare_cached(
             "INSERT INTO run (tenant, id, thread, assistant, principal, status, attempts, created,
                  updated, due, metadata, error, arguments, request)
-             VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6, ?6, ?7, ?8, 'null', ?9, ?10)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?11, ?11, ?6, ?6, ?7, ?8, 'null', ?9, ?10)",
         )?
         .execute(params![
             tenant,
@@ -55,8 +65,13 @@ pub(super) fn create(connection: &Connection, run: &NewRun) -> Result<CreatedRun
             json_text(&run.metadata)?,
             json_text(&run.arguments)?,
             run.request,
+            // The status, and the number of attempts: running for the first time, or pending.
+            begins,
         ])?;
-    Ok(CreatedRun::Stored(before))
+    Ok(match begins {
+        true => CreatedRun::Begun,
+        false => CreatedRun::Stored(before),
+    })
 }
 
 fn find_with_request(
@@ -137,6 +152,30 @@ pub(super) fn list(connection: &Connection, query: &RunQuery) -> Result<Vec<RunR
             }
         }
         found.push(run_row(row, &query.tenant)?);
+    }
+    Ok(found)
+}
+
+/// Lists the threads of active runs, from the index alone.
+pub(super) fn list_active(
+    connection: &Connection,
+    tenant: &str,
+    limit: u32,
+) -> Result<Vec<ActiveRun>, Fault> {
+    let Some(number) = read::tenant(connection, tenant)? else {
+        return Ok(Vec::new());
+    };
+    let mut select = connection.prepare_cached(
+        "SELECT thread, status FROM run INDEXED BY run_active
+         WHERE tenant = ?1 AND (status = 0 OR status = 1) LIMIT ?2",
+    )?;
+    let mut rows = select.query(params![number, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(ActiveRun {
+            thread: ThreadId::of_tenant(tenant, row.get_ref(0)?.as_str()?)?,
+            is_running: row.get::<_, u8>(1)? == RunStatus::Running.to_number(),
+        });
     }
     Ok(found)
 }

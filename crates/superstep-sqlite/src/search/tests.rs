@@ -4,13 +4,13 @@ use superstep_core::checkpoint::{NewThread, Page};
 use super::*;
 use crate::{admin, schema};
 
-/// Five thousand threads of one tenant: one in a thousand is rare, all are common.
+/// Five thousand threads of one tenant: one in a thousand is rare, one in two is not, all are common.
 fn database() -> Connection {
     let connection = schema::open_in_memory().unwrap();
     connection.execute_batch("BEGIN").unwrap();
     for n in 0..5_000 {
         let id = ThreadId::new(&format!("thread-{n:04}")).unwrap();
-        let metadata = json!({ "n": n % 1_000, "common": true });
+        let metadata = json!({ "n": n % 1_000, "common": true, "is_even": n % 2 == 0 });
         let new = NewThread {
             graph: "graph".to_owned(),
             metadata: serde_json::from_value(metadata).unwrap(),
@@ -73,6 +73,14 @@ fn every_way_to_search_finds_what_a_scan_of_all_rows_finds() {
         metadata_contains: Some(json!({ "common": true })),
         ..all.clone()
     };
+    let even = ThreadQuery {
+        metadata_contains: Some(json!({ "is_even": true, "common": true })),
+        page: Page {
+            limit: 20,
+            offset: 2_490,
+        },
+        ..all.clone()
+    };
     let named = ThreadQuery {
         ids: Some(vec![ThreadId::new("thread-0007").unwrap()]),
         ..common.clone()
@@ -89,6 +97,7 @@ fn every_way_to_search_finds_what_a_scan_of_all_rows_finds() {
         (all, None, 5_000),
         (common, None, 5_000),
         (rare, Some(5), 5),
+        (even, None, 2_500),
         (named, Some(1), 1),
         (idle, None, 5_000),
         (failed, Some(0), 0),
@@ -116,4 +125,27 @@ fn every_way_to_search_finds_what_a_scan_of_all_rows_finds() {
             }
         }
     }
+}
+
+#[test]
+fn a_scan_of_a_condition_reads_no_other_threads() {
+    let connection = database();
+    let even = ThreadQuery {
+        metadata_contains: Some(json!({ "is_even": true })),
+        ..ThreadQuery::default()
+    };
+    let plan = plan_of_terms(&connection, &even);
+    assert!(!plan.iter().any(|line| line.contains("SCAN l")), "{plan:?}");
+    assert!(!plan.iter().any(|line| line.contains("SCAN t")), "{plan:?}");
+    assert!(
+        plan.iter().any(|line| line.contains("SEARCH term")),
+        "{plan:?}"
+    );
+}
+
+fn plan_of_terms(connection: &Connection, query: &ThreadQuery) -> Vec<String> {
+    let sql = format!("EXPLAIN QUERY PLAN {}", keys_of_terms(query));
+    let mut explain = connection.prepare(&sql).unwrap();
+    let lines = explain.query_map((0, 0, "[]"), |row| row.get(3)).unwrap();
+    lines.collect::<rusqlite::Result<_>>().unwrap()
 }

@@ -82,6 +82,7 @@ async fn read_everything(path: &Path) -> Result<(), String> {
     let open = InterruptQuery {
         tenant: String::new(),
         thread: None,
+        threads: Vec::new(),
         open_only: true,
         due: None,
         page,

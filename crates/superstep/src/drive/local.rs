@@ -180,7 +180,7 @@ impl LocalDriver {
     ) -> Result<Option<RequestEnd>, DriveError> {
         match request {
             ThreadRequest::Answer(_) => self.answer(thread, graph, &request, options).await,
-            ThreadRequest::ResumeWith { .. } => {
+            ThreadRequest::ResumeWith { .. } | ThreadRequest::GoTo { .. } => {
                 self.resume_with(thread, graph, request, options).await
             }
             ThreadRequest::Update { .. } | ThreadRequest::Fork { .. } | ThreadRequest::Edit(_) => {

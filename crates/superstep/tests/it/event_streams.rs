@@ -8,10 +8,10 @@ use std::time::Duration;
 use futures_core::Stream;
 use superstep::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory, StoredBody};
 use superstep::prelude::*;
-use superstep::run::StreamEvent;
+use superstep::run::{StreamEvent, StreamEventBody};
 use superstep::{DriveError, Event, Events, Seq, ThreadId};
 
-use crate::kit::{Log, LogUpdate, row};
+use crate::kit::{Log, LogUpdate, row, wrote};
 
 /// Reads the log as told: slowly, never, or with a damaged entry.
 #[derive(Clone, Default)]
@@ -104,6 +104,42 @@ async fn an_error_comes_after_what_was_read_before_it_and_ends_the_stream() {
     assert!(polled(&mut events).await.is_none());
     // A caller that asks on gets the error again, and no event out of order.
     assert!(events.next().await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_stored_while_the_log_is_read_comes_after_what_its_nodes_showed() {
+    let store = OddLog {
+        delay: Duration::from_millis(50),
+        ..OddLog::default()
+    };
+    let graph = Graph::builder("shows")
+        .node("a", async |_: View<Log>, cx: NodeCx| {
+            cx.emit_live("token")?;
+            Ok::<_, NodeError>(wrote("a"))
+        })
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap();
+    let thread = Runtime::new(store).thread(&graph, "t").unwrap();
+    let mut watcher = thread.events(Seq(0));
+    let watch = async {
+        let mut seen = Vec::new();
+        loop {
+            match watcher.next().await.unwrap() {
+                Event::Live(_) => seen.push("token"),
+                Event::Logged(logged) => match logged.what {
+                    StreamEventBody::Update { .. } => seen.push("ended"),
+                    StreamEventBody::Stopped(_) => break seen,
+                    _ => {}
+                },
+                Event::Replaced { task } => panic!("{task} was not run twice"),
+            }
+        }
+    };
+    let (seen, stopped) = tokio::join!(watch, thread.start(LogUpdate::default()));
+    stopped.unwrap();
+    assert_eq!(seen, ["token", "ended"]);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ mod edits;
 mod erased;
 mod event_streams;
 mod failures;
+mod go_to;
 mod kill_sweep;
 mod kit;
 mod late_commits;

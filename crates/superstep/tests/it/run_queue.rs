@@ -90,7 +90,10 @@ async fn runs_of_a_thread_are_executed_in_order_and_once() {
     for id in 1..=5 {
         let input = wrote(format!("input {id}"));
         let created = queue.submit(&starts("row", "t", id, input)).await.unwrap();
-        assert!(matches!(created, CreatedRun::Stored(_)), "{created:?}");
+        match id {
+            1 => assert_eq!(created, CreatedRun::Begun),
+            _ => assert!(matches!(&created, CreatedRun::Stored(before) if !before.is_empty())),
+        }
     }
     // A caller that lost the reply asks again.
     let again = starts("row", "t", 3, wrote("input 3"));
@@ -106,6 +109,23 @@ async fn runs_of_a_thread_are_executed_in_order_and_once() {
     let other = starts("row", "t", 3, wrote("something else"));
     let refused = queue.submit(&other).await.unwrap_err();
     assert_eq!(refused.code(), "drive-id-reused");
+}
+
+#[tokio::test]
+async fn a_queue_that_is_full_begins_a_run_when_another_has_ended() {
+    let disk = Disk::default();
+    let graph = row(&["a"]);
+    let runtime = Runtime::new(disk.store.clone());
+    runtime.register(&graph);
+    let registry = Arc::new(disk.registry.clone());
+    let queue = RunQueue::start(&runtime, registry, 1).await.unwrap();
+    let created = queue.submit(&starts("row", "t", 1, wrote("one"))).await;
+    assert_eq!(created.unwrap(), CreatedRun::Begun);
+    let created = queue.submit(&starts("row", "u", 2, wrote("two"))).await;
+    assert_eq!(created.unwrap(), CreatedRun::Stored(Vec::new()));
+    for id in [1, 2] {
+        assert_eq!(ended(&queue, id).await, (RunStatus::Success, Json::Null));
+    }
 }
 
 #[tokio::test]
@@ -223,7 +243,7 @@ async fn an_answer_is_a_run_of_its_own_and_is_recovered_like_one() {
     let (runtime, queue) = disk.process(&[&graph]).await;
     let run = starts("asks", "t", 1, LogUpdate::default());
     queue.submit(&run).await.unwrap();
-    assert_eq!(ended(&queue, 1).await.0, RunStatus::Interrupted);
+    assert_eq!(ended(&queue, 1).await.0, RunStatus::Success);
     let thread = runtime.thread(&graph, "t").unwrap();
     let open = thread.interrupts().await.unwrap();
     let answer = |id: InterruptId| Answer {
@@ -263,7 +283,7 @@ async fn a_resume_that_writes_and_an_edit_are_runs_of_their_own() {
     let (runtime, queue) = disk.process(&[&graph]).await;
     let run = starts("asks", "t", 1, LogUpdate::default());
     queue.submit(&run).await.unwrap();
-    assert_eq!(ended(&queue, 1).await.0, RunStatus::Interrupted);
+    assert_eq!(ended(&queue, 1).await.0, RunStatus::Success);
     let thread = runtime.thread(&graph, "t").unwrap();
     let open = thread.interrupts().await.unwrap().remove(0).interrupt.id;
     let resume = ThreadRequest::ResumeWith {

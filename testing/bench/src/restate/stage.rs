@@ -227,6 +227,7 @@ pub(super) async fn questions(store: &Postgres, count: usize) -> anyhow::Result<
     let query = InterruptQuery {
         tenant: String::new(),
         thread: None,
+        threads: Vec::new(),
         open_only: true,
         due: None,
         page: Page {

@@ -79,10 +79,17 @@ impl Lab {
     }
 
     pub(super) fn command(&self, mode: &str, store: &Address, mutant: Option<&str>) -> Command {
-        let mut command = Command::new(&self.worker);
-        command.args([mode, "--store", store.as_str()]);
+        let mut command = self.program(mode);
+        command.args(["--store", store.as_str()]);
         command.args(["--ledger", self.ledger.address()]);
         command.args(["--mutant", mutant.unwrap_or("none")]);
+        command
+    }
+
+    /// The program in one of its modes.
+    pub(super) fn program(&self, mode: &str) -> Command {
+        let mut command = Command::new(&self.worker);
+        command.arg(mode);
         command
     }
 }

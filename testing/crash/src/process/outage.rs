@@ -1,9 +1,9 @@
-//! A PostgreSQL server that goes away now and then while others use it.
+//! A PostgreSQL server and a Redis that go away now and then while others use them.
 
 use std::time::{Duration, Instant};
 
 use harness::prng::Prng;
-use services::{PrivateCluster, Stop};
+use services::{PrivateCluster, PrivateRedis, Stop};
 
 use super::Plan;
 
@@ -43,6 +43,38 @@ impl DatabaseOutages {
         let away = u64::try_from(begun.elapsed().as_millis())?;
         self.away_ms.push(away);
         eprintln!("{test}: {stop:?}, away for {away} ms");
+        Ok(())
+    }
+}
+
+/// The outages of a Redis so far.
+#[derive(Debug, Default)]
+pub(super) struct RedisOutages {
+    pub(super) flushes: u64,
+    /// From the kill until it answers again.
+    pub(super) away_ms: Vec<u64>,
+}
+
+impl RedisOutages {
+    /// Deletes everything in Redis, or kills it and starts it again a moment later.
+    pub(super) fn next(
+        &mut self,
+        test: &str,
+        redis: &PrivateRedis,
+        prng: &mut Prng,
+    ) -> anyhow::Result<()> {
+        // In turn, so that a few are of both kinds.
+        if self.flushes <= self.away_ms.len() as u64 {
+            self.flushes += 1;
+            return redis.flush();
+        }
+        let begun = Instant::now();
+        redis.kill()?;
+        std::thread::sleep(Duration::from_millis(prng.below(AWAY_MS_MAX)));
+        redis.start_again()?;
+        let away = u64::try_from(begun.elapsed().as_millis())?;
+        self.away_ms.push(away);
+        eprintln!("{test}: Redis, away for {away} ms");
         Ok(())
     }
 }

@@ -109,6 +109,12 @@ fn a_lost_answer_is_noticed_by_server() {
 }
 
 #[test]
+fn a_lost_answer_is_noticed_by_server_on_a_cluster() {
+    let lost = Some("answer-lost");
+    assert!(violations(Backend::Cluster, Test::Server, 1, lost) > 0);
+}
+
+#[test]
 fn a_lost_record_is_noticed_by_server() {
     // A kill has to come between a record and its commit, as above.
     let noticed = |_| violations(Backend::Sqlite, Test::Server, 2, Some("record-lost")) > 0;
@@ -125,6 +131,12 @@ fn an_event_that_is_skipped_is_noticed_by_streams() {
 fn a_lost_answer_is_noticed_by_outages() {
     let lost = Some("answer-lost");
     assert!(violations(Backend::Postgres, Test::Outages, 20, lost) > 0);
+}
+
+#[test]
+fn a_lost_answer_is_noticed_by_outages_on_a_cluster() {
+    let lost = Some("answer-lost");
+    assert!(violations(Backend::Cluster, Test::Outages, 20, lost) > 0);
 }
 
 #[test]

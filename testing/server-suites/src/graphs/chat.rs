@@ -99,7 +99,8 @@ pub(super) fn stream_call(cx: &NodeCx, message: &str, call: &ToolCall) -> Result
     end_answer(cx, message)
 }
 
-fn end_answer(cx: &NodeCx, message: &str) -> Result<(), NodeError> {
+/// Shows that a model has written the answer that becomes the message with this id.
+pub(super) fn end_answer(cx: &NodeCx, message: &str) -> Result<(), NodeError> {
     cx.emit_live(AgentEvent::ModelEnded {
         message: message.into(),
         input_tokens: None,

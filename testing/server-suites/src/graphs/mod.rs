@@ -7,6 +7,7 @@ mod chat;
 mod javascript;
 mod lab;
 mod python;
+mod react;
 mod settings;
 
 use std::sync::Arc;
@@ -23,6 +24,8 @@ pub(crate) enum GraphSet {
     Python,
     /// Those of `libs/langgraph-api/tests` in langgraphjs.
     JavaScript,
+    /// Those of `libs/sdk-react/src/tests` in langgraphjs.
+    React,
     /// The small graphs that were compared with the reference.
     Lab,
     /// Those that the web apps are driven with, and those of the lab.
@@ -35,10 +38,11 @@ impl GraphSet {
         match name {
             "python" => Ok(Self::Python),
             "javascript" => Ok(Self::JavaScript),
+            "react" => Ok(Self::React),
             "lab" => Ok(Self::Lab),
             "apps" => Ok(Self::Apps),
             unknown => Err(format!(
-                "use python, javascript, lab or apps, not `{unknown}`"
+                "use python, javascript, react, lab or apps, not `{unknown}`"
             )),
         }
     }
@@ -48,6 +52,7 @@ impl GraphSet {
         match self {
             Self::Python => "python",
             Self::JavaScript => "javascript",
+            Self::React => "react",
             Self::Lab => "lab",
             Self::Apps => "apps",
         }
@@ -58,6 +63,7 @@ impl GraphSet {
         match self {
             Self::Python => python::graphs(),
             Self::JavaScript => javascript::graphs(),
+            Self::React => react::graphs(),
             Self::Lab => lab::graphs(),
             Self::Apps => Ok([lab::graphs()?, apps::graphs()?].concat()),
         }
@@ -67,7 +73,7 @@ impl GraphSet {
     pub(crate) fn assistant_settings(self) -> Vec<(&'static str, AssistantChange)> {
         match self {
             Self::JavaScript => javascript::assistant_settings(),
-            Self::Python | Self::Lab | Self::Apps => Vec::new(),
+            Self::Python | Self::React | Self::Lab | Self::Apps => Vec::new(),
         }
     }
 }
@@ -101,6 +107,30 @@ fn every_graph_builds_under_the_name_that_clients_use() {
         ]
     );
     assert_eq!(
+        names(GraphSet::React),
+        [
+            "create_agent",
+            "custom_channel_graph",
+            "deep_agent",
+            "deep_agent_interrupt",
+            "embedded_subgraph_graph",
+            "error_graph",
+            "headless_tool_graph",
+            "interrupt_card_graph",
+            "interrupt_graph",
+            "interrupt_once_graph",
+            "multi_interrupt_graph",
+            "nested_interrupt_graph",
+            "parallel_fanout",
+            "parallel_subgraph",
+            "remove_message_graph",
+            "slow_graph",
+            "stateful_values_graph",
+            "stategraph_text",
+            "subgraph_graph"
+        ]
+    );
+    assert_eq!(
         names(GraphSet::Lab),
         [
             "agent", "both", "chain", "delay", "fan", "hitl", "inbox", "nested"
@@ -130,6 +160,7 @@ fn sets_are_found_by_name() {
     for set in [
         GraphSet::Python,
         GraphSet::JavaScript,
+        GraphSet::React,
         GraphSet::Lab,
         GraphSet::Apps,
     ] {

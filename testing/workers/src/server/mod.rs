@@ -1,5 +1,7 @@
-//! `http`: the server as people run it, over one store, until it is killed.
+//! `http` and `http-worker`: the server as people run it, over one store or in front of a cluster, and the cluster's workers,
+//! until they are killed.
 
+mod cluster;
 pub(crate) mod graphs;
 
 use std::sync::Arc;
@@ -17,8 +19,17 @@ use crate::local::OpenStore;
 use crate::local::watched::{Mutant, Watched};
 use crate::{AnyError, Args, end_with_parent};
 
-pub(crate) async fn serve(args: &Args) -> Result<(), AnyError> {
+pub(crate) async fn perform(args: &Args) -> Result<(), AnyError> {
     end_with_parent();
+    match args.mode.as_str() {
+        "http-worker" => cluster::work(args).await,
+        _ if !args.ingress.is_empty() => cluster::serve(args).await,
+        _ => serve(args).await,
+    }
+}
+
+/// Executes the runs in this process.
+async fn serve(args: &Args) -> Result<(), AnyError> {
     let mutant: Mutant = args.mutant.parse()?;
     match OpenStore::open(&args.store, mutant).await? {
         OpenStore::Sqlite(store) => {
@@ -57,9 +68,18 @@ where
         .retry_deadline(mutant.patience())
         .lease(mutant.lease())
         .build();
+    listen(runtime, store, &ledger, args).await
+}
+
+async fn listen(
+    runtime: Runtime,
+    store: impl Registry,
+    ledger: &Arc<Ledger>,
+    args: &Args,
+) -> Result<(), AnyError> {
     let runs_max = usize::try_from(args.runs)?;
     let mut builder = Server::builder(runtime, Arc::new(store)).concurrent_runs(runs_max);
-    for graph in graphs::definitions(&ledger)? {
+    for graph in graphs::definitions(ledger)? {
         builder = builder.graph(&graph);
     }
     let server = builder.start().await?;

@@ -80,6 +80,7 @@ mod tests {
             mcp: Arc::new(McpServers::new(Vec::new(), "unused".as_ref())),
             store: Arc::new(MemoryStore::default()),
             spending: None,
+            thread_folders: None,
         }
     }
 

@@ -112,6 +112,8 @@ impl Bench {
             prompts: Prompts::default(),
             slots: Arc::default(),
             spending: None,
+            model: None,
+            thread_folders: None,
         };
         Self {
             folder,

@@ -19,7 +19,7 @@ fn code(code: &str) -> Json {
     json!({ "at": "planner_node", "tool_calls": [{ "name": "PythonInterpreter", "args": { "code": code } }] })
 }
 
-pub(super) fn replies() -> Json {
+pub(crate) fn replies() -> Json {
     json!([
         { "at": "planner_node", "tool_calls": [{ "name": "Informer", "args": { "question": "Which products are there?" } }] },
         { "at": "informer_node", "json": { "action": "select", "sql": "SELECT DISTINCT \"Product\" FROM \"Sales\"" } },

@@ -219,6 +219,7 @@ pub(crate) fn deps(folder: &std::path::Path, models: Arc<ModelRegistry>) -> Agen
         mcp: Arc::new(McpServers::new(Vec::new(), folder)),
         store,
         spending: None,
+        thread_folders: None,
     }
 }
 

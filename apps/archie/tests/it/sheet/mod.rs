@@ -15,5 +15,5 @@ mod looks;
 mod time_travel;
 mod workbooks;
 
-pub(crate) use acceptance::{killed_in_a_plan, with_sales};
+pub(crate) use acceptance::{killed_in_a_plan, replies as counting, with_sales};
 pub(crate) use kit::{empty_parts, package};

@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 use superstep_conformance::give_way;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron, CreatedAssistant,
-    CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick, MemoryRegistry,
-    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
-    WhenBusy,
+    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
+    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
+    MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus,
+    TakenRun, WhenBusy,
 };
 use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
 
@@ -30,6 +30,12 @@ pub(crate) enum RegistryDefect {
     RejectIgnoresRunning,
     /// The thread is checked, and the run stored a moment later.
     RejectTorn,
+    /// A run is said to have begun, and can be taken.
+    BegunStaysPending,
+    /// A run is said to have begun that waits for others of its thread.
+    BeginsBehindOthers,
+    /// The thread is found free, and the run begins a moment later.
+    BeginTorn,
     TakesTwoOfAThread,
     TakesRunningAgain,
     /// The runs are read, and marked a moment later.
@@ -48,6 +54,8 @@ pub(crate) enum RegistryDefect {
     /// The runs of every tenant's thread of this name.
     DeleteIgnoresTenant,
     TenantsMixedInLists,
+    /// Only running runs are active.
+    PendingNotActive,
     /// One higher than the current version, not than all.
     VersionReused,
     MetadataReplaced,
@@ -166,6 +174,34 @@ impl BrokenRegistry {
         Ok(true)
     }
 
+    async fn begin_by_defect(&self, run: &NewRun) -> CheckpointResult<CreatedRun> {
+        let begun = |created| match created {
+            CreatedRun::Stored(_) => CreatedRun::Begun,
+            created => created,
+        };
+        match self.defect {
+            RegistryDefect::BegunStaysPending => {
+                let created = self.inner.create_run(run).await?;
+                match &created {
+                    CreatedRun::Stored(before) if before.is_empty() => Ok(CreatedRun::Begun),
+                    _ => Ok(created),
+                }
+            }
+            RegistryDefect::BeginsBehindOthers => self.inner.begin_run(run).await.map(begun),
+            RegistryDefect::BeginTorn => {
+                let statuses = [RunStatus::Pending, RunStatus::Running];
+                let active = self.rows_of(&run.thread, &statuses).await?;
+                give_way().await;
+                let created = self.inner.begin_run(run).await?;
+                match active.is_empty() {
+                    true => Ok(begun(created)),
+                    false => Ok(created),
+                }
+            }
+            _ => self.inner.begin_run(run).await,
+        }
+    }
+
     async fn create_by_defect(&self, run: &NewRun) -> CheckpointResult<CreatedRun> {
         let rejects = run.when_busy == WhenBusy::Reject;
         match self.defect {
@@ -254,6 +290,17 @@ impl Registry for BrokenRegistry {
         })
     }
 
+    fn begin_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
+        Box::pin(async move {
+            let created = self.begin_by_defect(run).await?;
+            if matches!(created, CreatedRun::Stored(_) | CreatedRun::Begun) {
+                let key = (run.thread.tenant().to_owned(), run.id);
+                self.given().insert(key, run.clone());
+            }
+            Ok(created)
+        })
+    }
+
     fn run<'a>(
         &'a self,
         tenant: &'a str,
@@ -276,6 +323,18 @@ impl Registry for BrokenRegistry {
                 found.extend(self.inner.runs(&query).await?);
             }
             Ok(found)
+        })
+    }
+
+    fn active_runs<'a>(
+        &'a self,
+        tenant: &'a str,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ActiveRun>>> {
+        Box::pin(async move {
+            let mut active = self.inner.active_runs(tenant, limit).await?;
+            active.retain(|run| run.is_running || !self.is(RegistryDefect::PendingNotActive));
+            Ok(active)
         })
     }
 

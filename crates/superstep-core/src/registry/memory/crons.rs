@@ -78,7 +78,9 @@ impl Rows {
                 let created = self.create_run(run);
                 let error = match created {
                     CreatedRun::Busy => CronTick::busy_error(),
-                    CreatedRun::Stored(_) | CreatedRun::Exists(..) => Json::Null,
+                    CreatedRun::Stored(_) | CreatedRun::Begun | CreatedRun::Exists(..) => {
+                        Json::Null
+                    }
                 };
                 (FiredTick::Run(created), error)
             }

@@ -6,6 +6,7 @@ use superstep::TaskId;
 
 use crate::feed::agent_payload::{AgentPayload, progress_line, usage};
 use crate::feed::event::{BlockKind, FeedBody, Namespace, TaskOrigin, ToolChange, ToolPart};
+use crate::feed::log_converter::live_order::LiveOrder;
 use crate::feed::log_converter::{EVENT_BYTES, LogConverter};
 use crate::feed::message_parts::MessagePiece;
 
@@ -70,6 +71,9 @@ impl LogConverter {
                 input_tokens,
                 output_tokens,
             } => {
+                if !self.shown_messages.contains(&message) {
+                    self.unstreamed_messages.insert(message.clone());
+                }
                 let parts = self
                     .messages
                     .end(&message, usage(input_tokens, output_tokens));
@@ -110,7 +114,10 @@ impl LogConverter {
         origin: &Arc<TaskOrigin>,
         piece: MessagePiece<'_>,
     ) {
-        self.shown_messages.insert(piece.message.to_owned());
+        let order = self.live_order.get(&task);
+        if !order.is_some_and(LiveOrder::has_gap) {
+            self.shown_messages.insert(piece.message.to_owned());
+        }
         let parts = self.messages.add(task, namespace, origin, piece);
         self.push_parts(parts);
     }

@@ -10,11 +10,12 @@ use superstep::{FramePath, Seq};
 
 use crate::feed::event::{
     CheckpointTask, FeedBody, FoundCheckpoint, Namespace, StartedTask, StreamedCheckpoint,
-    TaskOrigin,
+    TaskOrigin, split_segment,
 };
 use crate::feed::log_converter::{
     AdvancedFrame, EVENT_BYTES, LogConverter, WrittenCheckpoint, lang_step,
 };
+use crate::history::FORK;
 use crate::wire::{self, CheckpointId};
 
 impl LogConverter {
@@ -33,8 +34,12 @@ impl LogConverter {
         let bytes = advanced.values.len();
         let values = Arc::new(wire::values(&graph, &advanced.values));
         if kind == EntryKind::Resume {
-            // The caller of a resume wrote into the state: what runs next stays, and is streamed when the entry ends.
-            self.frame_mut(&namespace).values = values;
+            // The caller of a resume wrote into the state, or sent the thread to nodes. What runs next is streamed when the entry
+            // ends. Planned tasks stay, and none is named if there are no others.
+            let frame = self.frame_mut(&namespace);
+            frame.values = values;
+            let known = frame.planned.len().min(advanced.planned.len());
+            frame.planned.extend_from_slice(&advanced.planned[known..]);
             return;
         }
         self.places.item(advanced.index);
@@ -64,7 +69,8 @@ impl LogConverter {
             EntryKind::Update => "update",
             _ => "loop",
         };
-        self.checkpoint(&namespace, CheckpointId::after(seq), source);
+        let id = self.next_checkpoint(&namespace, seq);
+        self.checkpoint(&namespace, id, source);
         if kind != EntryKind::Update && may_start(stop, &advanced.frame) {
             self.tasks_start(&namespace);
         }
@@ -72,11 +78,12 @@ impl LogConverter {
 
     /// Shows the checkpoint before the input of a run was applied, which LangGraph writes as one of its own.
     fn input_checkpoint(&mut self, namespace: &Namespace, seq: Seq, step: u64, before: Arc<Json>) {
-        let id = CheckpointId { seq, place: 0 };
+        let id = self.next_checkpoint(namespace, seq).before_input();
         let start = CheckpointTask {
-            id: id.to_uuid(&self.thread),
+            id: id.to_uuid_in(&self.thread, &namespace.to_string()),
             node: superstep::START.to_owned(),
             interrupts: Vec::new(),
+            error: None,
             is_subgraph: false,
         };
         let (source, run) = ("input", Some(self.run));
@@ -87,6 +94,7 @@ impl LogConverter {
             parent,
             source,
             run,
+            base: None,
         });
         let body = StreamedCheckpoint {
             id,
@@ -101,11 +109,20 @@ impl LogConverter {
         self.push(namespace, 0, FeedBody::Checkpoint(Box::new(body)));
     }
 
+    /// Returns the id of the next checkpoint of a graph. An entry has one of the root graph, and may have several of a subgraph.
+    fn next_checkpoint(&mut self, namespace: &Namespace, seq: Seq) -> CheckpointId {
+        let before = self.frame_mut(namespace).checkpoint;
+        match namespace.is_root() {
+            true => CheckpointId::after(seq),
+            false => CheckpointId::of_subgraph(seq, before.map(|before| before.id)),
+        }
+    }
+
     fn checkpoint(&mut self, namespace: &Namespace, id: CheckpointId, source: &'static str) {
         let run = (source != "update").then_some(self.run);
         let frame = self.frame_mut(namespace);
         let parent = match frame.checkpoint {
-            // An entry may have several supersteps of a subgraph.
+            // An update of a list of changes has one entry.
             Some(before) if before.id == id => before.parent,
             before => before.map(|before| before.id),
         };
@@ -114,6 +131,7 @@ impl LogConverter {
             parent,
             source,
             run,
+            base: None,
         });
         self.push_checkpoint(namespace, None);
     }
@@ -125,10 +143,38 @@ impl LogConverter {
             parent: None,
             source: "loop",
             run: Some(self.run),
+            base: None,
         };
+        let run = self.run;
         let found = self.frame_mut(namespace).checkpoint.get_or_insert(unknown);
-        let found = FoundCheckpoint { run: found.run };
+        if found.source == FORK && found.run.is_none() {
+            // For clients, the run that continues from a fork wrote it.
+            found.run = Some(run);
+            return self.push_checkpoint(namespace, None);
+        }
+        let found = *found;
+        let found = FoundCheckpoint {
+            run: found.run,
+            base: found.base,
+            entered_by: self.entering_task(namespace),
+        };
         self.push_checkpoint(namespace, Some(found));
+        let planned = self.frame_mut(namespace).planned.iter_mut();
+        planned.for_each(|task| task.error = None);
+    }
+
+    /// Returns the task that is in a subgraph; `None` for the root graph.
+    fn entering_task(&self, namespace: &Namespace) -> Option<TaskOrigin> {
+        let (outer, segment) = namespace.parent()?;
+        let (node, task) = split_segment(segment);
+        let task = task.unwrap_or_default();
+        let step = self.frames.get(&outer).map_or(0, |frame| frame.step);
+        Some(TaskOrigin {
+            node: node.to_owned(),
+            task: task.to_owned(),
+            step: lang_step(step) + 1,
+            sent: self.sent_place(&outer, task),
+        })
     }
 
     fn push_checkpoint(&mut self, namespace: &Namespace, found: Option<FoundCheckpoint>) {
@@ -142,6 +188,7 @@ impl LogConverter {
             id: planned.task.clone(),
             node: planned.node.clone(),
             interrupts: planned.interrupts.clone(),
+            error: planned.error.clone(),
             is_subgraph: graph.is_some_and(|graph| is_subgraph(graph, &planned.node)),
         });
         let body = StreamedCheckpoint {
@@ -210,8 +257,13 @@ impl LogConverter {
                     self.tasks_start(&namespace);
                 }
             }
+            // A fork without an edit is shown with the run that continues from it.
             EntryKind::Fork => {
-                self.checkpoint(&Namespace::default(), CheckpointId::after(seq), "fork");
+                let root = Namespace::default();
+                let written = self.frames.get(&root).and_then(|root| root.checkpoint);
+                if written.is_some_and(|written| written.source != FORK) {
+                    self.push_checkpoint(&root, None);
+                }
             }
             EntryKind::Input
             | EntryKind::Step

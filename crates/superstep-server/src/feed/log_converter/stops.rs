@@ -44,10 +44,25 @@ impl LogConverter {
             RunStop::Paused => SubgraphEnd::Interrupted,
             RunStop::Cancelled | RunStop::Failed { .. } => SubgraphEnd::Failed,
         };
-        for inner in std::mem::take(&mut self.entered).into_iter().rev() {
-            self.push(&inner, 0, FeedBody::SubgraphEnded(end));
+        let is_paused = stop == RunStop::Paused;
+        let inner: Vec<Namespace> = std::mem::take(&mut self.entered)
+            .into_iter()
+            .rev()
+            .collect();
+        for inner in &inner {
+            self.push(inner, 0, FeedBody::SubgraphEnded(end));
         }
         self.push(&root, 0, FeedBody::Stopped(stop));
+        if is_paused {
+            for namespace in inner.iter().chain([&root]) {
+                let frame = self.frames.get(namespace);
+                let values = frame.map(|frame| frame.values.clone());
+                // Of a subgraph that was entered before the reader started, the state is not known.
+                if let Some(values) = values.filter(|values| !values.is_null()) {
+                    self.push(namespace, 0, FeedBody::PausedValues(values));
+                }
+            }
+        }
     }
 
     /// Shows interrupts in the graph that raised them, and in every graph around it: clients that watch only the outer ones
@@ -115,6 +130,7 @@ impl LogConverter {
 
     /// Shows the tasks that failed, and the tasks around them, which failed with them.
     fn failed(&mut self, failures: &[Failure]) -> RunStop {
+        self.keep_errors(failures);
         for failure in failures {
             let error = json!({ "error": error_of(failure), "message": failure.message });
             let mut place = failure.task.map(|task| {
@@ -152,6 +168,22 @@ impl LogConverter {
         RunStop::Failed {
             error: first.map_or_else(|| "failed".to_owned(), error_of),
             message: first.map(|first| first.message.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl LogConverter {
+    /// Remembers why tasks failed, for the run that tries them again.
+    pub(super) fn keep_errors(&mut self, failures: &[Failure]) {
+        for failure in failures {
+            let Some(task) = failure.task.map(|task| wire::uuid(task.to_bytes())) else {
+                continue;
+            };
+            let frame = self.frames.get_mut(&Namespace::of(&failure.frame));
+            let mut planned = frame.into_iter().flat_map(|frame| &mut frame.planned);
+            if let Some(planned) = planned.find(|planned| planned.task == task) {
+                planned.error = Some(wire::error_text(failure));
+            }
         }
     }
 }

@@ -93,7 +93,7 @@ impl LogConverter {
         self.leave_subgraphs(&namespace, &origin);
     }
 
-    /// Shows the messages of an update that were not streamed: not those that the graph knew before, which a node may write
+    /// Shows the messages of an update that were not streamed, or not completely: not those that the graph knew before, which a node may write
     /// again.
     fn whole_messages(
         &mut self,
@@ -122,10 +122,12 @@ impl LogConverter {
                 let place = self.places.take();
                 if is_removal
                     || self.is_in_state(namespace, channel.name, id)
-                    || !self.shown_messages.insert(id.to_owned())
+                    || self.is_shown(id, message)
                 {
                     continue;
                 }
+                self.shown_messages.insert(id.to_owned());
+                self.unended_messages.remove(id);
                 self.converted.push(Arc::new(FeedEvent {
                     id: place,
                     run: self.run,
@@ -135,6 +137,7 @@ impl LogConverter {
                     body: FeedBody::MessageWhole {
                         origin: origin.clone(),
                         message: Arc::new(message.clone()),
+                        is_of_model: self.unstreamed_messages.contains(id),
                     },
                 }));
             }

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use super::http::{HttpClient, HttpRequest, ReplyHead};
 use super::order::RunOrder;
 use super::sse::EventReader;
+use harness::prng::Prng;
 
 /// What may happen to a request in a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,9 @@ pub(super) type Fault = (&'static str, String);
 /// A client.
 #[derive(Debug)]
 pub(super) struct Api {
-    http: HttpClient,
+    /// One for each server. A request goes to any of them.
+    servers: Vec<HttpClient>,
+    prng: Prng,
     weather: Weather,
     /// After which a client gives up.
     patience: Duration,
@@ -72,14 +75,26 @@ impl ApiFigures {
 }
 
 impl Api {
-    pub(super) fn new(port: u16, weather: Weather, patience: Duration) -> Self {
+    pub(super) fn new(ports: &[u16], weather: Weather, patience: Duration) -> Self {
+        let servers = ports.iter().map(|port| HttpClient::new(*port, patience));
         Self {
-            http: HttpClient::new(port, patience),
+            servers: servers.collect(),
+            prng: Prng::new(0),
             weather,
             patience,
             figures: ApiFigures::default(),
             faults: Vec::new(),
         }
+    }
+
+    /// Chooses servers by this seed.
+    pub(super) fn seeded(mut self, seed: u64) -> Self {
+        self.prng = Prng::new(seed);
+        self
+    }
+
+    fn server(&mut self) -> HttpClient {
+        *self.prng.pick(&self.servers)
     }
 
     /// Creates a thread with an id of the caller's.
@@ -181,6 +196,8 @@ impl Api {
         let reply = self.insist(&HttpRequest::post(path, json!({})));
         match reply {
             Some((head, _)) if head.is_success() => true,
+            // It was faster, or the reply to the first request was lost.
+            Some((head, json)) if head.status == 404 && has_ended(&json) => true,
             Some((head, json)) => {
                 let what = format!("cancel of {run}: {}: {json}", head.status);
                 self.faults.push(("unexpected_refusal", what));
@@ -236,7 +253,7 @@ impl Api {
         deadline: Instant,
     ) -> StreamEnd {
         self.figures.requests += 1;
-        let mut reply = match self.http.open(request) {
+        let mut reply = match self.server().open(request) {
             Ok(reply) => reply,
             Err(error) => return self.cut_stream(&request.path, &error),
         };
@@ -295,7 +312,7 @@ impl Api {
     /// Sends a request once.
     fn send(&mut self, request: &HttpRequest) -> Option<(ReplyHead, Json)> {
         self.figures.requests += 1;
-        match self.http.call(request) {
+        match self.server().call(request) {
             Ok((head, json)) => {
                 let is_unavailable = head.status == 503 && self.weather == Weather::Outages;
                 if head.status >= 500 && !is_unavailable {
@@ -342,6 +359,12 @@ enum StreamEnd {
     Whole,
     Cut,
     Refused,
+}
+
+/// Whether a refusal says that there is nothing to cancel.
+fn has_ended(refusal: &Json) -> bool {
+    let detail = refusal["detail"].as_str();
+    detail.is_some_and(|detail| detail.contains("has ended"))
 }
 
 /// Returns the run that a reply names as its place.

@@ -1,6 +1,9 @@
 //! A server that is killed at random instants and started again, while clients use it in every way: what it accepted ends, once,
 //! and what it acknowledged is never done again.
 //!
+//! On a cluster there are two servers and two workers, and any of them is killed. A request goes to any of the two servers, so that
+//! one is asked for what another was told.
+//!
 //! Each trial has a few seconds, a store of its own (on PostgreSQL, threads of its own) and up to three kills: a run that is
 //! recovered more often without progress is given up on purpose.
 
@@ -8,13 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use free_ports::free_port;
 use serde_json::{Value as Json, json};
 
 use super::api::{Api, ApiFigures, Weather};
-use super::host::Host;
 use super::judge::{EffectJudge, ThreadSight, judge_thread};
 use super::load::{Load, PATIENCE};
+use super::site::{Deployment, Site};
 use crate::process::lab::Lab;
 use crate::process::tally::Tally;
 use crate::process::{Found, Plan};
@@ -24,7 +26,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
     let mut kills = Kills {
         lab: Lab::new(plan)?,
         plan,
-        port: free_port(),
+        site: Site::new("server", plan)?,
         tally: Tally::new("server", plan.trials, KINDS),
         figures: Figures::default(),
     };
@@ -43,7 +45,7 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
 struct Kills<'a> {
     lab: Lab,
     plan: &'a Plan,
-    port: u16,
+    site: Site,
     tally: Tally,
     figures: Figures,
 }
@@ -84,17 +86,17 @@ impl Kills<'_> {
     fn trial(&mut self, trial: u64, prng: &mut Prng) -> anyhow::Result<()> {
         let place = self.lab.fresh_place("server")?;
         let mutant = self.plan.mutant.as_deref();
-        let mut host = Host::start(&self.lab, &place.store, self.port, mutant)?;
-        host.wait_until_ready()?;
+        let mut deployment = self.site.start(&self.lab, &place.store, mutant)?;
 
         let is_over = &AtomicBool::new(false);
+        let ports = &self.site.ports.clone();
         let (killed, loads) = std::thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
-                    let (seed, port) = (self.plan.seed, self.port);
+                    let seed = self.plan.seed;
                     scope.spawn(move || {
                         let name = format!("s{trial}c{client}");
-                        let mut load = Load::new(&name, seed, port, Weather::Kills);
+                        let mut load = Load::new(&name, seed, ports, Weather::Kills);
                         while !is_over.load(Ordering::Relaxed) {
                             load.act();
                         }
@@ -102,7 +104,7 @@ impl Kills<'_> {
                     })
                 })
                 .collect();
-            let killed = self.kill_and_start_again(trial, &mut host, prng);
+            let killed = self.kill_and_start_again(trial, &mut deployment, prng);
             is_over.store(true, Ordering::Relaxed);
             let loads: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
             (killed, loads)
@@ -110,38 +112,46 @@ impl Kills<'_> {
         killed?;
         let loads: Result<Vec<Load>, _> = loads.into_iter().collect();
         let loads = loads.map_err(|_| anyhow!("a client panicked"))?;
-        self.judge(trial, loads, host)
+        self.judge(trial, loads, deployment)
     }
 
-    /// Kills the server now and then, for as long as the clients are at work.
+    /// Kills a process now and then, for as long as the clients are at work.
     fn kill_and_start_again(
         &mut self,
         trial: u64,
-        host: &mut Host,
+        deployment: &mut Deployment,
         prng: &mut Prng,
     ) -> anyhow::Result<()> {
         let begun = Instant::now();
         let kills = 1 + prng.below(KILLS_MAX);
-        let mut is_ready = true;
         for _ in 0..kills {
             std::thread::sleep(Duration::from_millis(prng.below(LOAD_MS / kills)));
-            self.figures.kills_while_starting += u64::from(!is_ready && !host.is_ready());
+            let hosts = deployment.hosts();
+            let host = match hosts {
+                [host] => host,
+                hosts => &mut hosts[prng.index(hosts.len())],
+            };
+            self.figures.kills_while_starting += u64::from(!host.is_ready());
             if let Some(status) = host.kill()? {
                 let what = format!("the server ended by itself, {status}");
                 self.tally.violation("server_ended", trial, what);
             }
             self.figures.kills += 1;
             host.start_again(&mut self.lab)?;
-            is_ready = false;
         }
-        host.wait_until_ready()?;
+        deployment.wait_until_ready()?;
         std::thread::sleep(Duration::from_millis(LOAD_MS).saturating_sub(begun.elapsed()));
         Ok(())
     }
 
-    /// Looks at every thread, then kills the server and reads what its runs did.
-    fn judge(&mut self, trial: u64, loads: Vec<Load>, mut host: Host) -> anyhow::Result<()> {
-        let mut api = Api::new(self.port, Weather::Kills, PATIENCE);
+    /// Looks at every thread, then kills all processes and reads what the runs did.
+    fn judge(
+        &mut self,
+        trial: u64,
+        loads: Vec<Load>,
+        mut deployment: Deployment,
+    ) -> anyhow::Result<()> {
+        let mut api = Api::new(&self.site.ports, Weather::Kills, PATIENCE);
         let mut effects = EffectJudge::default();
         let mut faults = Vec::new();
         let deadline = Instant::now() + REST_MAX;
@@ -165,7 +175,10 @@ impl Kills<'_> {
             }
         }
         faults.extend(api.faults);
-        host.kill()?;
+        for status in deployment.kill_all()? {
+            let what = format!("a process ended by itself, {status}");
+            self.tally.violation("server_ended", trial, what);
+        }
         self.lab.ledger.settle()?;
         let findings = effects.judge(&self.lab.ledger.news()?);
         self.figures.effects += findings.started;
@@ -195,7 +208,7 @@ const LOAD_MS: u64 = 2_500;
 /// A run that is recovered more than three times without progress ends as failed.
 const KILLS_MAX: u64 = 3;
 /// After which a run that is active counts as one that never ends.
-pub(super) const REST_MAX: Duration = Duration::from_secs(20);
+pub(super) const REST_MAX: Duration = Duration::from_secs(60);
 /// What must never happen, in trials with clients.
 pub(super) const KINDS: &[&str] = &[
     "acknowledged_step_again",

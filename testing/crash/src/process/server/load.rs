@@ -24,9 +24,9 @@ pub(super) struct Load {
 
 impl Load {
     /// Creates a client with a name that no other client of these trials has.
-    pub(super) fn new(name: &str, seed: u64, port: u16, weather: Weather) -> Self {
+    pub(super) fn new(name: &str, seed: u64, ports: &[u16], weather: Weather) -> Self {
         Self {
-            api: Api::new(port, weather, PATIENCE),
+            api: Api::new(ports, weather, PATIENCE).seeded(mix(!seed, name)),
             threads: Vec::new(),
             stateless: Vec::new(),
             prng: Prng::new(mix(seed, name)),
@@ -69,14 +69,14 @@ impl Load {
         let mut log = self.new_thread();
         let order = self.order(&log, Ask::Questions);
         let mut goes_on = self.run_to_its_end(&mut log, &order);
-        for is_last in [false, true] {
+        for _ in 0..2 {
             if !goes_on {
                 break;
             }
             let value = self.prng.next() >> 12;
             let order = RunOrder {
                 is_keyed: true,
-                ..self.order(&log, Ask::Answer { value, is_last })
+                ..self.order(&log, Ask::Answer { value })
             };
             goes_on = self.run_to_its_end(&mut log, &order);
             self.repeat(&log, &order);
@@ -128,7 +128,7 @@ impl Load {
         self.threads.push(log);
     }
 
-    /// A run that is cancelled, and one after it, which must not be in its way.
+    /// A run that is cancelled, and one after it, which must not be in its way. Half of the times that one waits already.
     fn cancelled(&mut self) {
         let mut log = self.new_thread();
         let order = RunOrder {
@@ -136,19 +136,23 @@ impl Load {
             ..self.order(&log, Ask::Steps { ms: SLOW_MS })
         };
         let submitted = self.submit(&mut log, &order);
+        let mut next = self.order(&log, Ask::Steps { ms: SLOW_MS });
+        let mut waiting = None;
+        if self.prng.below(2) == 0 {
+            next.route = Route::Create;
+            waiting = Some(self.submit(&mut log, &next));
+        }
         if let Told::Accepted { run } = &submitted.told {
             std::thread::sleep(Duration::from_millis(self.prng.below(2 * SLOW_MS)));
-            if let Some(request) = log.requests.last_mut() {
-                request.may_be_cancelled = true;
-            }
-            if self.api.cancel(&log.id, run)
-                && let Some(request) = log.requests.last_mut()
-            {
-                request.cancelled_at = Some(unix_ms());
+            log.requests[0].may_be_cancelled = true;
+            if self.api.cancel(&log.id, run) {
+                log.requests[0].cancelled_at = Some(unix_ms());
             }
         }
-        let next = self.order(&log, Ask::Steps { ms: 0 });
-        self.run_to_its_end(&mut log, &next);
+        match waiting {
+            Some(waiting) => self.follow_to_its_end(&log, &next, waiting),
+            None => self.run_to_its_end(&mut log, &next),
+        };
         self.threads.push(log);
     }
 
@@ -179,6 +183,16 @@ impl Load {
     /// Asks for a run, follows it to its end, and returns whether it has come there.
     fn run_to_its_end(&mut self, log: &mut ThreadLog, order: &RunOrder) -> bool {
         let submitted = self.submit(log, order);
+        self.follow_to_its_end(log, order, submitted)
+    }
+
+    /// Follows a run to its end, and returns whether it has come there.
+    fn follow_to_its_end(
+        &mut self,
+        log: &ThreadLog,
+        order: &RunOrder,
+        submitted: Submitted,
+    ) -> bool {
         let Told::Accepted { run } = submitted.told else {
             return false;
         };

@@ -25,8 +25,8 @@ pub(super) enum Ask {
     Steps { ms: u64 },
     /// The first of two questions.
     Questions,
-    /// An answer, and whether it is the one to the last question.
-    Answer { value: u64, is_last: bool },
+    /// An answer.
+    Answer { value: u64 },
 }
 
 /// How the client follows the run.
@@ -38,14 +38,6 @@ pub(super) enum Route {
 }
 
 impl Ask {
-    /// Returns the status that the run ends with if nothing ends it early.
-    pub(super) fn status(self) -> &'static str {
-        match self {
-            Ask::Steps { .. } | Ask::Answer { is_last: true, .. } => "success",
-            Ask::Questions | Ask::Answer { is_last: false, .. } => "interrupted",
-        }
-    }
-
     fn graph(self) -> &'static str {
         match self {
             Ask::Steps { .. } => "steps",
@@ -82,7 +74,7 @@ impl RunOrder {
         match self.ask {
             Ask::Steps { ms } => body["input"] = json!({ "mark": self.mark, "ms": ms }),
             Ask::Questions => body["input"] = json!({ "mark": self.mark, "ms": 0 }),
-            Ask::Answer { value, .. } => body["command"] = json!({ "resume": value }),
+            Ask::Answer { value } => body["command"] = json!({ "resume": value }),
         }
         if let Some(strategy) = self.strategy {
             body["multitask_strategy"] = strategy.into();

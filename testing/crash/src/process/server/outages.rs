@@ -1,48 +1,56 @@
 //! A PostgreSQL server that is stopped and killed under the server, while clients use it: nothing is lost, nothing is done twice,
 //! and the worst that a client sees is a 503 that says when to try again.
 //!
-//! The PostgreSQL server is this command's own. It is down for up to two seconds at a time, half of the times as after a crash.
+//! On a cluster, it is the Redis between servers and workers that is emptied and killed. Clients do not even see a 503: streams show
+//! everything that is in the log, and tokens may be missing only of messages that come as a whole then.
+//!
+//! Both are this command's own. They are down for up to two seconds at a time, PostgreSQL half of the times as after a crash.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
-use free_ports::free_port;
 use serde_json::{Value as Json, json};
 
 use super::api::{Api, ApiFigures, Weather};
-use super::host::Host;
 use super::judge::{EffectJudge, judge_thread};
 use super::kills::{self, REST_MAX, look_at_rest};
 use super::load::{Load, PATIENCE};
+use super::site::{Deployment, Site};
+use super::streams::{StreamCounts, watch_uncut};
 use crate::process::database::Database;
 use crate::process::lab::Lab;
-use crate::process::outage::DatabaseOutages;
+use crate::process::outage::{DatabaseOutages, RedisOutages};
 use crate::process::tally::{Tally, percentile};
 use crate::process::{Backend, Found, Plan};
 use harness::prng::Prng;
 use services::{Cluster, PrivateCluster};
 
 pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
-    if plan.backend != Backend::Postgres {
-        bail!("`crash outages` restarts PostgreSQL: leave `--backend` out");
-    }
-    let database = Cluster::private("outages")?;
-    let mut lab = Lab::with(Database::on_server(&database.url()?))?;
+    let server = match plan.backend {
+        Backend::Postgres => Some(Cluster::private("outages")?),
+        Backend::Cluster => None,
+        Backend::Sqlite => bail!("`crash outages` is of PostgreSQL, or of Redis on a cluster"),
+    };
+    let database = match &server {
+        Some(server) => Database::on_server(&server.url()?),
+        None => Database::new(plan.backend)?,
+    };
+    let mut lab = Lab::with(database)?;
     let store = lab.fresh_place("outages")?.store;
-    let port = free_port();
-    let host = Host::start(&lab, &store, port, plan.mutant.as_deref())?;
-    host.wait_until_ready()?;
-    let kinds = [kills::KINDS, &["connection_lost", "no_retry_after"][..]].concat();
+    let mut site = Site::new("outages", plan)?;
+    let deployment = site.start(&lab, &store, plan.mutant.as_deref())?;
+    let kinds = [kills::KINDS, KINDS].concat();
     let mut outages = Outages {
         lab,
         plan,
-        port,
+        site,
+        server,
         tally: Tally::new("outages", plan.trials, &kinds),
         figures: Figures::default(),
     };
-    let loads = outages.use_and_restart(&database)?;
-    outages.judge(loads, host)?;
+    let loads = outages.use_and_break()?;
+    outages.judge(loads, deployment)?;
     Ok(Found {
         violations: outages.tally.violations(),
         detail: outages.tally.detail(outages.figures.report(plan)),
@@ -52,7 +60,9 @@ pub(super) fn run(plan: &Plan) -> anyhow::Result<Found> {
 struct Outages<'a> {
     lab: Lab,
     plan: &'a Plan,
-    port: u16,
+    site: Site,
+    /// The PostgreSQL server that goes away. Without one, it is the cluster's Redis.
+    server: Option<PrivateCluster>,
     tally: Tally,
     figures: Figures,
 }
@@ -60,6 +70,11 @@ struct Outages<'a> {
 #[derive(Debug, Default)]
 struct Figures {
     outages: DatabaseOutages,
+    redis: RedisOutages,
+    streams: u64,
+    stream_events: u64,
+    tokens: u64,
+    messages_completed: u64,
     threads: u64,
     requests: u64,
     accepted: u64,
@@ -72,14 +87,8 @@ struct Figures {
 
 impl Figures {
     fn report(&mut self, plan: &Plan) -> Json {
-        json!({
+        let mut report = json!({
             "clients": CLIENTS,
-            "seconds_between_restarts": [plan.every.start, plan.every.end],
-            "restarts": self.outages.fast + self.outages.immediate,
-            "restarts_fast": self.outages.fast,
-            "restarts_immediate": self.outages.immediate,
-            "away_ms_p50": percentile(&mut self.outages.away_ms, 50),
-            "away_ms_max": percentile(&mut self.outages.away_ms, 100),
             "threads": self.threads,
             "runs_requested": self.requests,
             "runs_accepted": self.accepted,
@@ -88,50 +97,97 @@ impl Figures {
             "writes_without_an_answer": self.unanswered,
             "effects": self.effects,
             "runs_seconds": self.lasted.as_secs(),
-        })
+        });
+        let every = json!([plan.every.start, plan.every.end]);
+        let more = match plan.backend {
+            Backend::Cluster => json!({
+                "seconds_between_outages": every,
+                "redis_flushes": self.redis.flushes,
+                "redis_restarts": self.redis.away_ms.len(),
+                "redis_away_ms_max": percentile(&mut self.redis.away_ms, 100),
+                "streams": self.streams,
+                "stream_events": self.stream_events,
+                "stream_events_of_messages": self.tokens,
+                "messages_whole_after_a_part": self.messages_completed,
+            }),
+            _ => json!({
+                "seconds_between_restarts": every,
+                "restarts": self.outages.fast + self.outages.immediate,
+                "restarts_fast": self.outages.fast,
+                "restarts_immediate": self.outages.immediate,
+                "away_ms_p50": percentile(&mut self.outages.away_ms, 50),
+                "away_ms_max": percentile(&mut self.outages.away_ms, 100),
+            }),
+        };
+        for (name, figure) in more.as_object().into_iter().flatten() {
+            report[name] = figure.clone();
+        }
+        report
     }
 }
 
 impl Outages<'_> {
-    /// The clients, and the restarts for as long as they are at work.
-    fn use_and_restart(&mut self, database: &PrivateCluster) -> anyhow::Result<Vec<Load>> {
+    /// The clients, and the outages for as long as they are at work.
+    fn use_and_break(&mut self) -> anyhow::Result<Vec<Load>> {
         let begun = Instant::now();
         let next = &AtomicU64::new(0);
-        let (restarted, loads) = std::thread::scope(|scope| {
-            let (seed, port, runs) = (self.plan.seed, self.port, self.plan.trials);
+        let counts = &StreamCounts::default();
+        let ports = &self.site.ports.clone();
+        let with_streams = self.site.cluster.is_some();
+        let (broken, loads) = std::thread::scope(|scope| {
+            let (seed, runs) = (self.plan.seed, self.plan.trials);
             let clients: Vec<_> = (0..CLIENTS)
                 .map(|client| {
                     scope.spawn(move || {
                         let name = format!("o{client}");
-                        let load = Load::new(&name, seed, port, Weather::Outages);
-                        work_at_an_even_pace(load, next, runs, begun)
+                        let load = Load::new(&name, seed, ports, Weather::Outages);
+                        let act = |load: &mut Load, number: u64| match with_streams {
+                            true if number.is_multiple_of(3) => {
+                                let faults = watch_uncut(ports, seed, number, counts);
+                                load.api.faults.extend(faults);
+                            }
+                            _ => load.act_with_keys(),
+                        };
+                        work_at_an_even_pace(load, next, runs, begun, act)
                     })
                 })
                 .collect();
             let prng = &mut Prng::of_trial(seed, 0);
-            let mut restarted = Ok(());
+            let mut broken = Ok(());
             let is_over = || clients.iter().all(|client| client.is_finished());
-            while restarted.is_ok() && !ends_within(DatabaseOutages::gap(self.plan, prng), is_over)
-            {
-                restarted = self.figures.outages.restart("outages", database, prng);
+            while broken.is_ok() && !ends_within(DatabaseOutages::gap(self.plan, prng), is_over) {
+                broken = self.break_once(prng);
                 self.tally.progress(next.load(Ordering::Relaxed).min(runs));
             }
-            if restarted.is_err() {
-                // Without a database there is nothing left to try.
+            if broken.is_err() {
+                // Without what was to come back there is nothing left to try.
                 next.store(runs, Ordering::Relaxed);
             }
             let loads: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
-            (restarted, loads)
+            (broken, loads)
         });
-        restarted?;
+        broken?;
         self.figures.lasted = begun.elapsed();
+        self.figures.streams = counts.streams.load(Ordering::Relaxed);
+        self.figures.stream_events = counts.events.load(Ordering::Relaxed);
+        self.figures.tokens = counts.tokens.load(Ordering::Relaxed);
+        self.figures.messages_completed = counts.completed.load(Ordering::Relaxed);
         let loads: Result<Vec<Load>, _> = loads.into_iter().collect();
         loads.map_err(|_| anyhow!("a client panicked"))
     }
 
+    fn break_once(&mut self, prng: &mut Prng) -> anyhow::Result<()> {
+        let figures = &mut self.figures;
+        match (&self.server, &self.site.cluster) {
+            (Some(server), _) => figures.outages.restart("outages", server, prng),
+            (None, Some(cluster)) => figures.redis.next("outages", &cluster.redis, prng),
+            (None, None) => bail!("there is nothing to break"),
+        }
+    }
+
     /// What the server and the ledger say of every run.
-    fn judge(&mut self, loads: Vec<Load>, mut host: Host) -> anyhow::Result<()> {
-        let mut api = Api::new(self.port, Weather::Outages, PATIENCE);
+    fn judge(&mut self, loads: Vec<Load>, mut deployment: Deployment) -> anyhow::Result<()> {
+        let mut api = Api::new(&self.site.ports, Weather::Outages, PATIENCE);
         let mut effects = EffectJudge::exact();
         let mut faults = Vec::new();
         let deadline = Instant::now() + REST_MAX;
@@ -151,8 +207,8 @@ impl Outages<'_> {
             }
         }
         faults.extend(api.faults);
-        if let Some(status) = host.kill()? {
-            let what = format!("the server ended by itself, {status}");
+        for status in deployment.kill_all()? {
+            let what = format!("a process ended by itself, {status}");
             faults.push(("server_ended", what));
         }
         self.lab.ledger.settle()?;
@@ -169,7 +225,13 @@ impl Outages<'_> {
 }
 
 /// Takes one thread after the other until there are enough, not faster than all clients together should.
-fn work_at_an_even_pace(mut load: Load, next: &AtomicU64, runs: u64, begun: Instant) -> Load {
+fn work_at_an_even_pace(
+    mut load: Load,
+    next: &AtomicU64,
+    runs: u64,
+    begun: Instant,
+    act: impl Fn(&mut Load, u64),
+) -> Load {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         if number >= runs {
@@ -177,7 +239,7 @@ fn work_at_an_even_pace(mut load: Load, next: &AtomicU64, runs: u64, begun: Inst
         }
         let due = begun + Duration::from_micros(number * 1_000_000 / THREADS_PER_SECOND);
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        load.act_with_keys();
+        act(&mut load, number);
     }
 }
 
@@ -195,3 +257,11 @@ fn ends_within(time: Duration, is_over: impl Fn() -> bool) -> bool {
 const CLIENTS: u64 = 10;
 /// So few that many restarts fall into them: 5,000 threads take more than eight minutes.
 const THREADS_PER_SECOND: u64 = 10;
+/// What must never happen either.
+const KINDS: &[&str] = &[
+    "connection_lost",
+    "message_incomplete",
+    "no_retry_after",
+    "stream_differs",
+    "stream_incomplete",
+];

@@ -69,7 +69,7 @@ impl Slow<'_> {
             clients.map(|client| client.join())
         });
 
-        let mut api = Api::new(self.port, Weather::Kills, PATIENCE);
+        let mut api = Api::new(&[self.port], Weather::Kills, PATIENCE);
         let mut effects = EffectJudge::exact();
         for client in clients {
             let (log, mut of_client) = client.map_err(|_| anyhow!("a client panicked"))?;
@@ -119,7 +119,7 @@ impl Slow<'_> {
 
 /// Submits a run and waits for its end by the way of the order. Nothing is cut here, so no request is ever repeated.
 fn wait_for(order: RunOrder, port: u16, patience: Duration) -> (ThreadLog, Api) {
-    let mut api = Api::new(port, Weather::Outages, patience);
+    let mut api = Api::new(&[port], Weather::Outages, patience);
     let id = order.thread.clone().unwrap_or_default();
     api.create_thread(&id);
     let submitted = match order.route {

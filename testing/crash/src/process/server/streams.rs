@@ -10,9 +10,10 @@
 
 mod compare;
 mod trial;
+mod uncut;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
@@ -21,6 +22,7 @@ use serde_json::{Value as Json, json};
 
 use self::compare::difference;
 use self::trial::{StreamTrial, WatchedStream, run_body};
+pub(super) use self::uncut::{StreamCounts, watch_uncut};
 use super::host::Host;
 use super::load::{PATIENCE, random_uuid};
 use super::sse::StreamedEvent;
@@ -113,7 +115,8 @@ impl Streams<'_> {
                 is_killed: false,
                 mutant: None,
             };
-            let watched = trial.perform(&AtomicU64::new(0)).context("a calm stream")?;
+            let watched = trial.perform(&AtomicU64::new(0), &AtomicBool::new(true));
+            let watched = watched.context("a calm stream")?;
             if let Some(difference) = difference(&watched.pieced, &watched.whole, false) {
                 bail!("two clients that nobody cuts off see different streams: {difference}");
             }
@@ -130,15 +133,18 @@ impl Streams<'_> {
             .collect();
         let kinds: Vec<StreamKind> = trials.iter().map(|trial| trial.kind).collect();
         let begun = &AtomicU64::new(0);
+        let is_past_the_kill = &AtomicBool::new(!is_killed);
         let (killed, watched) = std::thread::scope(|scope| {
             let clients: Vec<_> = trials
                 .into_iter()
-                .map(|trial| scope.spawn(move || trial.perform(begun)))
+                .map(|trial| scope.spawn(move || trial.perform(begun, is_past_the_kill)))
                 .collect();
             let killed = match is_killed {
                 true => self.kill(first, end - first, begun),
                 false => Ok(()),
             };
+            // Also if the kill failed: nobody waits for it in vain.
+            is_past_the_kill.store(true, Ordering::SeqCst);
             let watched: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
             (killed, watched)
         });

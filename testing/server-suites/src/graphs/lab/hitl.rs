@@ -16,7 +16,8 @@ use superstep_llm::{Message, ToolCall};
 
 use super::python_text::{dumps, repr};
 use crate::graphs::chat::{
-    ai, ai_calling, is_tool_result, show_tool_end, show_tool_start, tool_call, tool_result,
+    ai, ai_calling, end_answer, is_tool_result, show_tool_end, show_tool_start, tool_call,
+    tool_result,
 };
 
 #[derive(Clone, Debug, Default, State)]
@@ -58,8 +59,8 @@ pub(super) fn graph() -> Result<Arc<Definition>, BuildError> {
     Ok(graph.definition().clone())
 }
 
-/// The model of the original does not stream, so this shows nothing live: clients get each message as a whole.
-async fn model(state: View<Reviewed>, _: NodeCx) -> Result<ReviewedUpdate, NodeError> {
+/// The model of the original does not stream, so this shows nothing of the message live: clients get each as a whole.
+async fn model(state: View<Reviewed>, cx: NodeCx) -> Result<ReviewedUpdate, NodeError> {
     let answer = match state.messages.iter().any(is_tool_result) {
         true => ai("all done"),
         false => {
@@ -67,7 +68,9 @@ async fn model(state: View<Reviewed>, _: NodeCx) -> Result<ReviewedUpdate, NodeE
             ai_calling(tool_call("tc-1", "send_mail", args))
         }
     };
-    Ok(ReviewedUpdate::default().messages(answer))
+    let message = cx.message_id(0);
+    end_answer(&cx, &message)?;
+    Ok(ReviewedUpdate::default().messages(answer.with_id(message)))
 }
 
 async fn review(state: View<Reviewed>, cx: NodeCx) -> Result<ReviewedUpdate, NodeError> {

@@ -16,8 +16,8 @@ fn accepted(mark: &str, ask: Ask) -> RequestLog {
 
 const STEPS_ASK: Ask = Ask::Steps { ms: 0 };
 
-fn answer(value: u64, is_last: bool) -> RequestLog {
-    accepted(&format!("answer {value}"), Ask::Answer { value, is_last })
+fn answer(value: u64) -> RequestLog {
+    accepted(&format!("answer {value}"), Ask::Answer { value })
 }
 
 fn sight(rows: &[(&str, &str)], done: &[&str]) -> ThreadSight {
@@ -131,17 +131,11 @@ fn a_refusal_is_expected_or_found_and_what_was_refused_never_runs() {
 
 #[test]
 fn answers_are_in_the_state_once_and_in_order() {
-    let requests = || {
-        vec![
-            accepted("q", Ask::Questions),
-            answer(7, false),
-            answer(8, true),
-        ]
-    };
+    let requests = || vec![accepted("q", Ask::Questions), answer(7), answer(8)];
     let rows = [
         ("answer 8", "success"),
-        ("answer 7", "interrupted"),
-        ("q", "interrupted"),
+        ("answer 7", "success"),
+        ("q", "success"),
     ];
     let shown = |answers: &[u64]| ThreadSight {
         answers: answers.to_vec(),
@@ -154,9 +148,9 @@ fn answers_are_in_the_state_once_and_in_order() {
     // Of an answer without a reply nothing is known.
     let unknown = |value| RequestLog {
         told: Told::Unknown,
-        ..answer(value, true)
+        ..answer(value)
     };
-    let cut_off = || vec![answer(7, false), unknown(8)];
+    let cut_off = || vec![answer(7), unknown(8)];
     for answers in [&[7][..], &[7, 8][..]] {
         let found = kinds(cut_off(), &shown(answers));
         assert!(!found.contains(&"wrong_answers"), "{answers:?}");

@@ -1,6 +1,7 @@
 //! One stream: its runs, the client that is cut off, and the one that is not.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use serde_json::{Value as Json, json};
@@ -36,9 +37,14 @@ pub(super) struct WatchedStream {
 }
 
 impl StreamTrial {
-    /// Submits the runs and watches them twice. `begun` counts the trials whose runs are accepted.
-    pub(super) fn perform(mut self, begun: &AtomicU64) -> anyhow::Result<WatchedStream> {
-        let mut api = Api::new(self.port, Weather::Kills, PATIENCE);
+    /// Submits the runs and watches them twice. `begun` counts the trials whose runs are accepted; `is_past_the_kill` says that the
+    /// server will not be killed any more.
+    pub(super) fn perform(
+        mut self,
+        begun: &AtomicU64,
+        is_past_the_kill: &AtomicBool,
+    ) -> anyhow::Result<WatchedStream> {
+        let mut api = Api::new(&[self.port], Weather::Kills, PATIENCE);
         api.create_thread(&self.thread);
         let (pieced, whole) = match self.kind {
             StreamKind::Run => self.watch_run(&mut api, begun),
@@ -47,7 +53,11 @@ impl StreamTrial {
         let whole = match whole {
             Some(whole) => whole,
             None => {
-                // After a kill, no client has read everything over one connection: one reads it now.
+                // After a kill, no client has read everything over one connection: one reads it now. A stream may have ended
+                // before the kill.
+                while !is_past_the_kill.load(Ordering::SeqCst) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
                 let mut whole = Watcher::new(self.port, self.watched(pieced.run()), None);
                 whole.continue_to_end(&mut Vec::new())?;
                 whole
