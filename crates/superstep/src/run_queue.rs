@@ -17,7 +17,7 @@ use superstep_core::registry::{
     CancelledRun, CreatedRun, CronTick, FiredTick, NewRun, Registry, RunRow, TakenRun,
 };
 use superstep_core::{RunId, Timestamp};
-use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, RwLock, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::drive::DriveError;
@@ -54,6 +54,9 @@ struct QueueState {
     /// Runs that this process executes, or is about to, each with the means to cancel it.
     executing: Mutex<BTreeMap<RunKey, watch::Sender<bool>>>,
     executions: Mutex<JoinSet<()>>,
+    /// Held while a run is stored as running. Lost runs are looked for while none is: the registry may be slow to answer, and a run
+    /// that begins in between would be taken for lost.
+    beginning: RwLock<()>,
     /// Callers that wait for the end of a run.
     waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<RunRow>>>>,
     is_draining: watch::Sender<bool>,
@@ -89,6 +92,7 @@ impl RunQueue {
             wake: Notify::new(),
             executing: Mutex::default(),
             executions: Mutex::default(),
+            beginning: RwLock::default(),
             waiting: Mutex::default(),
             is_draining: watch::Sender::new(false),
         });
@@ -112,6 +116,7 @@ impl RunQueue {
         let shared = &self.shared;
         let created = match shared.slot_for(run) {
             Some(slot) => {
+                let _beginning = shared.beginning.read().await;
                 let created = shared.registry.begin_run(run).await?;
                 if created == CreatedRun::Begun {
                     shared.spawn(run.begun(), slot);
@@ -369,6 +374,11 @@ impl QueueState {
 
     /// Makes runs pending again that are marked as running, and that this process does not execute.
     async fn release_lost_runs(&self) -> CheckpointResult<u64> {
+        let Ok(_none_begins) = tokio::time::timeout(LOOK_AGAIN, self.beginning.write()).await
+        else {
+            // Runs are waiting to be stored; the next look comes soon.
+            return Ok(0);
+        };
         let held: Vec<RunId> = lock(&self.executing).keys().map(|(_, id)| *id).collect();
         self.registry.release_runs(&held, self.now()).await
     }
