@@ -54,8 +54,8 @@ struct QueueState {
     /// Runs that this process executes, or is about to, each with the means to cancel it.
     executing: Mutex<BTreeMap<RunKey, watch::Sender<bool>>>,
     executions: Mutex<JoinSet<()>>,
-    /// Held while a run is stored as running. Lost runs are looked for while none is: the registry may be slow to answer, and a run
-    /// that begins in between would be taken for lost.
+    /// Shared by those who store a run as running, and held alone by the search for lost runs: the registry may be slow to answer, and
+    /// a run that began in between would be taken for lost.
     beginning: RwLock<()>,
     /// Callers that wait for the end of a run.
     waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<RunRow>>>>,
