@@ -5,8 +5,8 @@ use std::sync::Arc;
 use archie_agent::clock::now;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
-use superstep::NodeError;
-use superstep::store::{Namespace, PutItem, Store, StoreError};
+use superstep::store::{Namespace, PutItem, Store, StoreError, TenantStore};
+use superstep::{NodeCx, NodeError};
 use superstep_agent::digest;
 use superstep_llm::Secret;
 
@@ -41,6 +41,14 @@ pub(super) enum ReadOutcome {
 }
 
 impl ApiClient {
+    /// Returns a client that records and replays the answers of this thread's tenant.
+    pub(super) fn of_tenant(&self, cx: &NodeCx) -> Self {
+        Self {
+            store: Arc::new(TenantStore::new(self.store.clone(), cx.thread())),
+            ..self.clone()
+        }
+    }
+
     /// Reads from the host that answered last, then from the others. Records an answer with a 2xx status.
     pub(super) async fn read(
         &self,
@@ -122,7 +130,7 @@ impl ApiClient {
                 origin: key.origin.clone(),
                 header: key.header.clone(),
                 prefix: key.prefix.clone(),
-                secret: Secret::from_env(&key.variable)?,
+                secret: Secret::from_env(&key.variable)?.expose().to_owned(),
             })
         });
         call

@@ -68,11 +68,11 @@ impl CatalogueStore {
     pub async fn list(&self) -> anyhow::Result<Vec<Catalogue>> {
         let search = Search {
             prefix: place()?.segments().to_vec(),
-            filters: Vec::new(),
             page: Page {
                 limit: 1_000,
                 offset: 0,
             },
+            ..Search::default()
         };
         let items = self.store.search(&search, now()).await?;
         let mut found = items

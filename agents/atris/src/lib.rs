@@ -15,7 +15,6 @@ mod backoff;
 mod call;
 pub mod catalogue;
 pub mod catalogue_store;
-pub mod connector;
 pub mod evaluation;
 #[cfg(test)]
 mod graph_tests;
@@ -44,16 +43,18 @@ use superstep::{END, Graph, START};
 
 use api_client::ApiClient;
 use catalogue_store::CatalogueStore;
-use connector::Connector;
 use model_chooser::ModelChooser;
 use nodes::{
     Atris, ExecuteRequest, ExtractCategory, ExtractParams, GetApis, ResetState, SelectApi,
 };
 use state::AtrisState;
+use superstep_http::Connector;
 
 pub use api_client::record_answer;
 pub use model_chooser::NO_MODEL;
 pub use run_log::{Transition, transitions};
+/// Makes the calls.
+pub use superstep_http as connector;
 
 /// Name of the graph.
 pub const NAME: &str = "atris";

@@ -110,7 +110,7 @@ pub async fn transitions(
 async fn state_at(thread: &dyn AnyThread, seq: Seq, secrets: &[Secret]) -> anyhow::Result<Json> {
     let state = thread.state(Some(seq)).await?;
     let mut values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
-    remove_secrets(&mut values, secrets);
+    remove_secrets(&mut values, secrets.iter().map(Secret::expose));
     Ok(values)
 }
 

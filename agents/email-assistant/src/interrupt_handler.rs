@@ -65,9 +65,9 @@ impl Node<MailState> for InterruptHandler {
         if let Some(decision) = decision_of(&came)
             && state.suspicion.is_empty()
         {
-            let store = &self.0.store;
+            let store = self.0.store(&cx);
             let thread = cx.thread().to_string();
-            let recorded = decisions::record(store, &thread, &mail_tools.email, decision).await;
+            let recorded = decisions::record(&store, &thread, &mail_tools.email, decision).await;
             recorded.map_err(NodeError::retryable)?;
         }
         let lessons = self

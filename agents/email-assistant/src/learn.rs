@@ -185,7 +185,8 @@ impl<'a> Teacher<'a> {
         };
         let mut spent = Spent::default();
         let messages = [Message::user(event)];
-        let update = update_memory(&self.deps.store, which, &messages, context, async |asked| {
+        let store = self.deps.store(self.cx);
+        let update = update_memory(&store, which, &messages, context, async |asked| {
             let (answer, cost) = self.ask(asked).await?;
             spent = cost;
             Ok(answer)

@@ -36,8 +36,8 @@ use std::sync::Arc;
 use archie_agent::prompts::PromptFiles;
 use archie_agent::{Agent, AgentDeps, ModelRegistry};
 use superstep::error::BuildError;
-use superstep::store::Store;
-use superstep::{END, Graph, NodeError, START};
+use superstep::store::{Store, TenantStore};
+use superstep::{END, Graph, NodeCx, NodeError, START};
 use superstep_agent::Spending;
 use superstep_llm::Model;
 
@@ -81,6 +81,11 @@ struct MailDeps {
 }
 
 impl MailDeps {
+    /// Returns the store of the thread's tenant: preferences, rules and decisions belong to whose mail it is.
+    fn store(&self, cx: &NodeCx) -> Arc<dyn Store> {
+        Arc::new(TenantStore::new(self.store.0.clone(), cx.thread()))
+    }
+
     fn model(&self, state: &MailState) -> Result<Arc<dyn Model>, NodeError> {
         let own = Some(&state.model_name).filter(|name| !name.is_empty());
         let name = own.or(self.model.as_ref());
@@ -153,14 +158,6 @@ fn wired(deps: &Arc<MailDeps>) -> Result<Graph<MailState>, BuildError> {
 /// The long-term store, wrapped because `dyn Store` has no `Debug` and [`MailDeps`] derives it.
 #[derive(Clone)]
 struct Memory(Arc<dyn Store>);
-
-impl std::ops::Deref for Memory {
-    type Target = Arc<dyn Store>;
-
-    fn deref(&self) -> &Arc<dyn Store> {
-        &self.0
-    }
-}
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

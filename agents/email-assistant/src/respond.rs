@@ -99,8 +99,9 @@ impl LlmCall {
     ) -> Result<(Request, Labels), NodeError> {
         let mut labels = mail_labels();
         let mut known = Vec::new();
+        let store = self.0.store(cx);
         for which in [Preferences::Response, Preferences::Calendar] {
-            let memory = get_memory(&self.0.store, which, which.default_lines()).await;
+            let memory = get_memory(&store, which, which.default_lines()).await;
             let (lines, learned_from) = memory.map_err(NodeError::retryable)?;
             labels.add(&learned_from);
             known.push(numbered(&lines));

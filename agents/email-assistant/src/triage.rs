@@ -59,7 +59,7 @@ impl Node<MailState> for TriageRouter {
         let deps = &self.0;
         let email = parse_gmail(&state.email_input);
         cx.note_read(&mail_labels());
-        let prepared = Preparation::of(&email, &deps.store).await?;
+        let prepared = Preparation::of(&email, &deps.store(&cx)).await?;
         let sorted = match prepared.decided() {
             Some(sorted) => Some(sorted),
             None => self.sort(&prepared, &state, &email, &cx).await?,
@@ -102,7 +102,8 @@ impl TriageRouter {
     ) -> Result<Option<SortedMail>, NodeError> {
         let deps = &self.0;
         let model = deps.model(state)?;
-        let request = prepared.request(email, &deps.prompts, &deps.store, &*model);
+        let store = deps.store(cx);
+        let request = prepared.request(email, &deps.prompts, &store, &*model);
         let (request, labels, cuts) = request.await?;
         cx.note_read(&labels);
         tell_cuts(&cuts, cx)?;
@@ -227,7 +228,8 @@ impl Node<MailState> for TriageInterruptHandler {
         // The sender of a suspicious mail may be forged: what happens to it says nothing about the real sender.
         if state.suspicion.is_empty() {
             let thread = cx.thread().to_string();
-            let recorded = decisions::record(&self.0.store, &thread, &email, wanted).await;
+            let store = self.0.store(&cx);
+            let recorded = decisions::record(&store, &thread, &email, wanted).await;
             recorded.map_err(NodeError::retryable)?;
         }
         let (event, goto, update) = match answer.kind {

@@ -338,6 +338,7 @@ impl Memories {
         let mut all = Vec::new();
         loop {
             let search = Search {
+                tenant: self.namespace.tenant().to_owned(),
                 prefix: self.namespace.segments().to_vec(),
                 filters: Vec::new(),
                 page: Page {

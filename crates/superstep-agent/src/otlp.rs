@@ -157,7 +157,10 @@ impl Otlp {
         };
         for run in &trace.runs {
             if let Some(id) = run.trace() {
-                gathering.add(id, OtelSpanId::INVALID, run);
+                let parent = run.caller().map_or(OtelSpanId::INVALID, |caller| {
+                    OtelSpanId::from(caller.span.0)
+                });
+                gathering.add(id, parent, run);
             }
         }
         gathering.spans
@@ -248,7 +251,7 @@ impl Gathering<'_> {
                 TraceState::NONE,
             ),
             parent_span_id: parent,
-            parent_span_is_remote: false,
+            parent_span_is_remote: span.kind == SpanKind::Run && parent != OtelSpanId::INVALID,
             span_kind: match span.kind.is_call(MODEL.as_str()) {
                 true => OtelKind::Client,
                 false => OtelKind::Internal,

@@ -2,7 +2,7 @@
 //!
 //! If you write a [`Checkpointer`] or a [`Store`], run the same suite that ours pass:
 //! [`checkpointer`] and [`store`] hold a fresh one to every clause of its trait's docs and give a
-//! [`Report`]; [`node_cache`] does so for the results of nodes, [`registry`] for runs, assistants and crons. A clause is a
+//! [`Report`]; [`node_cache`] does so for the results of nodes, [`registry`] for what a server keeps besides. A clause is a
 //! small async function named for the rule it checks, so a failure reads as a broken rule: `commit::stale_epoch_is_fenced`.
 //! Tests of what a store does beside the rules find commits ready made in [`sample`], and our own stores share [`sql()`].
 //!

@@ -79,7 +79,7 @@ impl ThreadId {
 
     /// Creates the id of a thread of a tenant. The empty tenant is the unnamed one.
     pub fn of_tenant(tenant: &str, name: &str) -> Result<Self, NameError> {
-        if !(tenant.is_empty() || is_address_part(tenant)) {
+        if !is_tenant(tenant) {
             return Err(NameError::Tenant {
                 name: shorten(tenant),
             });
@@ -104,6 +104,11 @@ impl ThreadId {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Whether `tenant` may name a tenant. The empty name is the unnamed tenant's.
+pub(crate) fn is_tenant(tenant: &str) -> bool {
+    tenant.is_empty() || is_address_part(tenant)
 }
 
 fn is_address_part(part: &str) -> bool {
@@ -279,6 +284,16 @@ hex_id! {
 hex_id! {
     /// Id of a cron: a request for runs that repeats on a schedule.
     CronId
+}
+
+hex_id! {
+    /// Id of an API key.
+    ApiKeyId
+}
+
+hex_id! {
+    /// Id of a delivery to a webhook.
+    DeliveryId
 }
 
 impl RunId {

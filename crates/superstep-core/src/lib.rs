@@ -84,6 +84,7 @@ extern crate self as superstep_core;
 pub mod channel;
 pub mod checkpoint;
 mod command;
+pub mod diff;
 pub mod driver;
 pub mod error;
 pub mod graph;
@@ -106,8 +107,8 @@ pub use command::{Command, Goto, Gotos, NodeRef, Payload, SendTo, Target};
 pub use error::NodeError;
 pub use graph::{Failed, Graph, GraphBuilder, RetryPolicy, Siblings, SubgraphLife, Timeout};
 pub use ids::{
-    AssistantId, CronId, END, Epoch, FramePath, FrameSegment, InterruptId, Moment, NodeName, RunId,
-    START, Seq, TaskId, ThreadId, Timestamp,
+    ApiKeyId, AssistantId, CronId, DeliveryId, END, Epoch, FramePath, FrameSegment, InterruptId,
+    Moment, NodeName, RunId, START, Seq, TaskId, ThreadId, Timestamp,
 };
 pub use label::{Label, Labeled, Labels};
 pub use node::{Interrupt, Node, NodeCx, NodeStore, TestCx, with};

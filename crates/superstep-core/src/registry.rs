@@ -1,22 +1,29 @@
 //! The registry: what a server keeps besides the threads themselves. A *run* is a request to a thread with a row of its own, so
 //! that it can be queued, listed, joined and cancelled; an *assistant* is a graph with a configuration, in versions; a *cron*
-//! makes a run at each tick of its schedule.
+//! makes a run at each tick of its schedule. A *delivery* tells a webhook of the end of a run; the *audit log* says who did what.
 //!
-//! Every row belongs to a tenant, and no call spans tenants, apart from those of the queue that executes runs and of the timer
-//! that fires crons.
+//! Every row belongs to a tenant, and no call spans tenants, apart from those of the queue that executes runs, of the timer that
+//! fires crons, of the outbox that attempts deliveries, of the sweeps, of the lookup of an API key, and of the list of tenants that
+//! have an audit log.
 
 mod assistants;
+mod audit;
 mod crons;
+mod deliveries;
+mod keys;
 mod memory;
 mod runs;
 
 pub use assistants::{
     Assistant, AssistantChange, AssistantQuery, AssistantSort, CreatedAssistant, NewAssistant,
 };
+pub use audit::{AuditEntry, AuditHead};
 pub use crons::{
     ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, CronTick, FiredTick,
     NewCron, TickRun,
 };
+pub use deliveries::{AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery};
+pub use keys::{ApiKey, ClaimedRequest, RequestKey};
 pub use memory::MemoryRegistry;
 pub use runs::{
     ActiveRun, CancelledRun, CreatedRun, NewRun, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
@@ -26,13 +33,13 @@ pub use runs::{
 use serde_json::Value as Json;
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
-use crate::ids::{AssistantId, CronId, RunId, ThreadId, Timestamp};
+use crate::ids::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
-/// Stores runs, assistants and crons.
+/// Stores runs, assistants, crons, keys, deliveries and audit logs.
 ///
 /// Every call is atomic. A call that is repeated because its reply was lost leaves the registry as one call would, apart from
-/// [`take_runs`](Self::take_runs), which takes further runs, and [`change_assistant`](Self::change_assistant), which makes a
-/// further version.
+/// [`take_runs`](Self::take_runs) and [`take_deliveries`](Self::take_deliveries), which take further ones, and
+/// [`change_assistant`](Self::change_assistant), which makes a further version.
 pub trait Registry: Send + Sync + 'static {
     /// Stores a run with its request, in one write. If a run with this id exists, nothing is stored, and it is returned.
     ///
@@ -68,6 +75,15 @@ pub trait Registry: Send + Sync + 'static {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>>;
+
+    /// Takes runs as [`take_runs`](Self::take_runs) does, but none of the tenants that are `skipped`: those have as many running as
+    /// they may.
+    fn take_runs_except<'a>(
+        &'a self,
+        now: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<TakenRun>>>;
 
     /// Returns the time at which the next pending run is due; `None` if none is pending. It may lie in the past if the run waits
     /// for another run of its thread.
@@ -231,6 +247,105 @@ pub trait Registry: Send + Sync + 'static {
     /// are one write, so a tick is one run, whichever process dies and however many look at the cron at once. Writes nothing
     /// if the cron is no longer as the tick was made from.
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>>;
+
+    /// Stores an API key. Returns whether it was stored: `false` if one with its id exists, in whichever tenant.
+    fn create_api_key<'a>(&'a self, key: &'a ApiKey) -> BoxFuture<'a, CheckpointResult<bool>>;
+
+    /// Returns an API key of any tenant, expired or not: who presents a key is not known before.
+    fn api_key(&self, id: ApiKeyId) -> BoxFuture<'_, CheckpointResult<Option<ApiKey>>>;
+
+    /// Returns the API keys of a tenant, newest first.
+    fn api_keys<'a>(
+        &'a self,
+        tenant: &'a str,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ApiKey>>>;
+
+    /// Lets an API key expire at a time, unless it expires earlier already. Returns the key; `None` if there is no such key.
+    fn expire_api_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ApiKeyId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<ApiKey>>>;
+
+    /// Stores the key of a request before the request takes effect, and says whether the same request came before.
+    fn claim_request<'a>(
+        &'a self,
+        request: &'a RequestKey,
+    ) -> BoxFuture<'a, CheckpointResult<ClaimedRequest>>;
+
+    /// Deletes at most `limit` request keys that have expired. Returns how many.
+    fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Takes deliveries to attempt them: at most `limit` of all tenants that are pending and due, those first that are due the
+    /// longest, of each run only the oldest that is pending. Counts an attempt and makes each due again at `again`: the caller
+    /// reports the end of the attempt before then, and if it dies, another process tries.
+    fn take_deliveries(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>>;
+
+    /// Stores what came of an attempt. Returns whether it did: not if the delivery was taken again since (`attempts` differs), is
+    /// not pending, or does not exist.
+    fn end_attempt<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        attempts: u32,
+        end: &'a AttemptEnd,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<bool>>;
+
+    /// Makes a delivery pending and due now, whatever its status, as if it had never been attempted. Returns it; `None` if there is
+    /// none.
+    fn repeat_delivery<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Delivery>>>;
+
+    /// Returns the deliveries that match a query, newest first.
+    fn deliveries<'a>(
+        &'a self,
+        query: &'a DeliveryQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>>;
+
+    /// Returns the time at which the next delivery can be taken, of all tenants; `None` if none is pending. Of each run only the
+    /// oldest pending delivery counts: those behind it wait for it.
+    fn next_delivery_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>>;
+
+    /// Deletes at most `limit` confirmed deliveries that did not change after a time. Returns how many.
+    fn sweep_deliveries(
+        &self,
+        unchanged_since: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Appends entries to a tenant's audit log if they continue it, see [`AuditHead::after`]: the first one has the next number and
+    /// the hash of the last entry. Returns the end of the log, which is that of the last new entry if they were appended.
+    fn append_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        entries: &'a [AuditEntry],
+    ) -> BoxFuture<'a, CheckpointResult<AuditHead>>;
+
+    /// Returns the end of a tenant's audit log, as stored next to the entries.
+    fn audit_head<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<AuditHead>>;
+
+    /// Returns entries of a tenant's audit log after a number, oldest first, at most `limit`.
+    fn audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>>;
+
+    /// Returns the tenants that have an audit log, in order.
+    fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>>;
 }
 
 /// Whether a JSON value contains another: every field of an object, every element of an array in some place, and an equal scalar.

@@ -2,16 +2,23 @@
 //!
 //! Items are JSON values under a namespace (a list of segments) and a key. A prefix matches whole segments, byte for byte:
 //! `["acme"]` never finds `["acme-corp"]`.
+//!
+//! Every namespace belongs to a tenant, and so does every search: no call spans tenants, except [`Store::sweep`]. What nodes use
+//! is bound to the tenant of their thread by a [`TenantStore`].
 
 mod memory;
+mod tenant;
 
 pub use memory::MemoryStore;
+pub use tenant::TenantStore;
+
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
 use crate::checkpoint::{BoxFuture, Page};
 use crate::error::error_codes;
-use crate::ids::Timestamp;
+use crate::ids::{Timestamp, is_tenant};
 
 /// Stores facts across threads.
 pub trait Store: Send + Sync + 'static {
@@ -59,17 +66,20 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> BoxFuture<'a, StoreResult<Vec<Namespace>>>;
 
-    /// Deletes at most `limit` expired items. Returns how many.
+    /// Deletes at most `limit` expired items, of any tenant. Returns how many.
     fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, StoreResult<u64>>;
 }
 
 /// Result of a call to the store.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// A list of 1 to 16 segments, each 1 to 128 bytes of text without control characters or `.`. The first must not be
-/// `langgraph`.
+/// A tenant, and a list of 1 to 16 segments, each 1 to 128 bytes of text without control characters or `.`. The first must not
+/// be `langgraph`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Namespace(Vec<String>);
+pub struct Namespace {
+    tenant: Arc<str>,
+    segments: Vec<String>,
+}
 
 impl Namespace {
     /// Highest number of segments.
@@ -77,8 +87,16 @@ impl Namespace {
     /// Longest segment, in bytes.
     pub const SEGMENT_BYTES_MAX: usize = 128;
 
-    /// Checks the segments and creates a namespace.
+    /// Checks the segments and creates a namespace of the unnamed tenant.
     pub fn new<T: Into<String>>(segments: impl IntoIterator<Item = T>) -> StoreResult<Self> {
+        Self::of_tenant("", segments)
+    }
+
+    /// Checks the segments and creates a namespace of a tenant. The empty tenant is the unnamed one.
+    pub fn of_tenant<T: Into<String>>(
+        tenant: &str,
+        segments: impl IntoIterator<Item = T>,
+    ) -> StoreResult<Self> {
         let segments: Vec<String> = segments.into_iter().map(Into::into).collect();
         let refuse = |why: &str| {
             Err(StoreError::Namespace {
@@ -86,6 +104,10 @@ impl Namespace {
                 why: why.to_owned(),
             })
         };
+        // The stores rely on it: a tenant never contains the characters that separate it from the segments.
+        if !is_tenant(tenant) {
+            return refuse("its tenant is not a valid name");
+        }
         if segments.is_empty() || segments.len() > Self::SEGMENTS_MAX {
             return refuse("it needs 1 to 16 segments");
         }
@@ -101,17 +123,25 @@ impl Namespace {
                 return refuse("a segment has no `.` and no control characters");
             }
         }
-        Ok(Self(segments))
+        Ok(Self {
+            tenant: tenant.into(),
+            segments,
+        })
+    }
+
+    /// Returns the tenant that owns the namespace; empty for the unnamed one.
+    pub fn tenant(&self) -> &str {
+        &self.tenant
     }
 
     /// Returns the segments, outermost first.
     pub fn segments(&self) -> &[String] {
-        &self.0
+        &self.segments
     }
 
-    /// Whether this namespace is `prefix` or below it, by whole segments.
+    /// Whether the segments are `prefix` or begin with it. Does not compare the tenant.
     pub fn starts_with(&self, prefix: &[String]) -> bool {
-        self.0.starts_with(prefix)
+        self.segments.starts_with(prefix)
     }
 }
 
@@ -157,7 +187,9 @@ pub struct Ttl {
 /// A search for items.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Search {
-    /// Namespace prefix, by whole segments; empty for all namespaces.
+    /// Tenant of the items; empty for the unnamed one. No search spans all tenants.
+    pub tenant: String,
+    /// Namespace prefix, by whole segments; empty for all namespaces of the tenant.
     pub prefix: Vec<String>,
     /// Conditions that must all hold.
     pub filters: Vec<ItemFilter>,
@@ -222,9 +254,11 @@ impl ItemFilter {
     }
 }
 
-/// Selects namespaces by prefix, suffix and depth.
+/// Selects namespaces of a tenant by prefix, suffix and depth.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NamespaceQuery {
+    /// Tenant of the namespaces; empty for the unnamed one. No query spans all tenants.
+    pub tenant: String,
     /// Segments with which the namespace starts; `*` stands for any one segment.
     pub prefix: Vec<String>,
     /// Segments with which the namespace ends; `*` stands for any one segment.
@@ -242,7 +276,8 @@ impl NamespaceQuery {
         let fits = |pattern: &[String], part: &[String]| {
             pattern.iter().zip(part).all(|(p, s)| p == "*" || p == s)
         };
-        segments.len() >= self.prefix.len()
+        namespace.tenant() == self.tenant
+            && segments.len() >= self.prefix.len()
             && segments.len() >= self.suffix.len()
             && fits(&self.prefix, segments)
             && fits(
@@ -254,7 +289,10 @@ impl NamespaceQuery {
     /// Returns the namespace as it is listed: cut to `depth_max`.
     pub fn cut(&self, namespace: &Namespace) -> Namespace {
         let depth = self.depth_max.unwrap_or(usize::MAX).max(1);
-        Namespace(namespace.0.iter().take(depth).cloned().collect())
+        Namespace {
+            tenant: namespace.tenant.clone(),
+            segments: namespace.segments.iter().take(depth).cloned().collect(),
+        }
     }
 }
 

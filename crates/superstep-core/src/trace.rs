@@ -8,6 +8,7 @@
 //! What the log does not know, a trace does not either: all nodes of a superstep end when it does, and in a thread that was
 //! pruned, runs whose beginning was dropped are left out.
 
+mod caller;
 mod kind;
 mod names;
 mod read;
@@ -23,6 +24,7 @@ use crate::checkpoint::format::Entry;
 use crate::ids::{Seq, ThreadId, Timestamp};
 use crate::value::Value;
 
+pub use caller::CallerSpan;
 pub use kind::{CallKind, SpanKind};
 pub use names::{fields, spans};
 pub use tree::TraceTree;
@@ -64,8 +66,8 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SpanId(pub u64);
 
-/// Id of a run's trace, whose root is the run's span: the run's own id. A fork continues under the id of the run that it
-/// forked, and has its own trace.
+/// Id of a run's trace. It is the run's own id, and the run's span is its root, unless the run [continues](Span::caller) the trace
+/// of its caller. A fork continues under the id of the run that it forked, and has its own trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceId(pub u128);
 
@@ -121,8 +123,11 @@ impl Trace {
 }
 
 impl Span {
-    /// Returns the id of the trace whose root this is; `None` for a span that is not a run.
+    /// Returns the id of the trace that this run is in; `None` for a span that is not a run.
     pub fn trace(&self) -> Option<TraceId> {
+        if let Some(caller) = self.caller() {
+            return Some(caller.trace);
+        }
         let run = self.fields.get(fields::RUN)?.as_str()?;
         let run = u128::from_str_radix(run, 16).ok()?;
         let own = match self.fields.contains_key(fields::FORKED) {
@@ -130,6 +135,12 @@ impl Span {
             false => 0,
         };
         Some(TraceId((run ^ own).max(1)))
+    }
+
+    /// Returns the span of the caller that this run is in; `None` if the run has a trace of its own.
+    pub fn caller(&self) -> Option<CallerSpan> {
+        let caller = self.fields.get(fields::CALLER)?.as_str()?;
+        CallerSpan::from_traceparent(caller)
     }
 }
 

@@ -1,21 +1,26 @@
-//! The registry: runs, assistants and crons.
+//! The registry: runs, assistants, crons, keys, deliveries and audit logs.
 
 mod assistants;
+mod audit;
 mod crons;
+mod deliveries;
+mod keys;
 mod runs;
 
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
-    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
+    AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, TakenRun,
 };
-use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
+use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
 
 use crate::Postgres;
-use crate::fault::Fault;
+use crate::fault::{Fault, PostgresError};
+use crate::read::number;
 
 impl Registry for Postgres {
     fn create_run<'a>(&'a self, run: &'a NewRun) -> BoxFuture<'a, CheckpointResult<CreatedRun>> {
@@ -51,7 +56,16 @@ impl Registry for Postgres {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
-        Box::pin(async move { Ok(runs::take(&self.pool, now, limit).await?) })
+        self.take_runs_except(now, limit, &[])
+    }
+
+    fn take_runs_except<'a>(
+        &'a self,
+        now: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<TakenRun>>> {
+        Box::pin(async move { Ok(runs::take(&self.pool, now, limit, skipped).await?) })
     }
 
     fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
@@ -249,6 +263,118 @@ impl Registry for Postgres {
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
         Box::pin(async move { Ok(crons::fire(&self.pool, tick).await?) })
     }
+
+    fn create_api_key<'a>(&'a self, key: &'a ApiKey) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(keys::create(&self.pool, key).await?) })
+    }
+
+    fn api_key(&self, id: ApiKeyId) -> BoxFuture<'_, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(async move { Ok(keys::find(&self.pool, id).await?) })
+    }
+
+    fn api_keys<'a>(
+        &'a self,
+        tenant: &'a str,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ApiKey>>> {
+        Box::pin(async move { Ok(keys::list(&self.pool, tenant, page).await?) })
+    }
+
+    fn expire_api_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ApiKeyId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(async move { Ok(keys::expire(&self.pool, tenant, id, at).await?) })
+    }
+
+    fn claim_request<'a>(
+        &'a self,
+        request: &'a RequestKey,
+    ) -> BoxFuture<'a, CheckpointResult<ClaimedRequest>> {
+        Box::pin(async move { Ok(keys::claim(&self.pool, request).await?) })
+    }
+
+    fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(keys::sweep(&self.pool, now, limit).await?) })
+    }
+
+    fn take_deliveries(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(deliveries::take(&self.pool, now, again, limit).await?) })
+    }
+
+    fn end_attempt<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        attempts: u32,
+        end: &'a AttemptEnd,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move {
+            let ended = deliveries::end_attempt(&self.pool, tenant, id, attempts, end, now);
+            Ok(ended.await?)
+        })
+    }
+
+    fn repeat_delivery<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Delivery>>> {
+        Box::pin(async move { Ok(deliveries::repeat(&self.pool, tenant, id, now).await?) })
+    }
+
+    fn deliveries<'a>(
+        &'a self,
+        query: &'a DeliveryQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(deliveries::list(&self.pool, query).await?) })
+    }
+
+    fn next_delivery_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(deliveries::next_due(&self.pool).await?) })
+    }
+
+    fn sweep_deliveries(
+        &self,
+        unchanged_since: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(deliveries::sweep(&self.pool, unchanged_since, limit).await?) })
+    }
+
+    fn append_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        entries: &'a [AuditEntry],
+    ) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(async move { Ok(audit::append(&self.pool, tenant, entries).await?) })
+    }
+
+    fn audit_head<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(async move { Ok(audit::head(&self.pool, tenant).await?) })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
+        Box::pin(async move { Ok(audit::list(&self.pool, tenant, after, limit).await?) })
+    }
+
+    fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
+        Box::pin(async move { Ok(audit::tenants(&self.pool).await?) })
+    }
 }
 
 /// Reads JSON that is stored as bytes: PostgreSQL's own JSON types refuse NUL characters.
@@ -260,4 +386,13 @@ fn json(row: &Row, column: usize) -> Result<Json, Fault> {
 /// Reads a number that this program stored as an `u32`.
 fn small_number(row: &Row, column: usize) -> u32 {
     u32::try_from(row.get::<_, i64>(column)).unwrap_or(u32::MAX)
+}
+
+/// Reads a hash.
+fn hash(row: &Row, column: usize) -> Result<[u8; 32], PostgresError> {
+    let bytes: &[u8] = row.get(column);
+    bytes.try_into().map_err(|_| PostgresError::Unknown {
+        what: "a hash of length",
+        number: number(bytes.len() as u64),
+    })
 }

@@ -31,6 +31,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     lifetimes,
     crons,
     beginnings,
+    outbox,
 ];
 
 const TABLES: &str = "
@@ -411,6 +412,103 @@ fn beginnings(_: u32) -> String {
             new_created, new_due, new_request, new_arguments, new_metadata, reject_if_busy, false)
     $$;"
         .to_owned()
+}
+
+/// The outbox, the keys of callers, and the audit logs.
+///
+/// Deliveries are numbered in the order in which they are stored, and have nothing to do with the row of their run: they outlive it.
+/// Only pending deliveries (status 0) are in the index that is read to send them, and only confirmed ones (status 1) in the one
+/// that is read to delete them.
+fn outbox(_: u32) -> String {
+    "-- `name` is that of the thread.
+    CREATE TABLE delivery (
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        at bigint NOT NULL,
+        updated bigint NOT NULL,
+        due bigint NOT NULL,
+        attempts integer NOT NULL,
+        status smallint NOT NULL,
+        id uuid NOT NULL,
+        run uuid NOT NULL,
+        tenant text COLLATE \"C\" NOT NULL,
+        name text COLLATE \"C\" NOT NULL,
+        address bytea NOT NULL,
+        event bytea NOT NULL,
+        error bytea NOT NULL,
+        body bytea NOT NULL
+    );
+    CREATE INDEX delivery_due ON delivery (due, number) WHERE status = 0;
+    CREATE INDEX delivery_delivered ON delivery (updated) WHERE status = 1;
+    -- While the table has no statistics, all indexes with a column of the condition look equally good to the planner, and it takes
+    -- the newest. So the order matters, and the column that tells most comes first.
+    CREATE INDEX delivery_of_tenant ON delivery (tenant, number);
+    CREATE INDEX delivery_of_run ON delivery (run, tenant, number);
+    ALTER TABLE delivery ADD PRIMARY KEY (id, tenant);
+
+    -- The id of an API key is unique over all tenants: it is looked up before the tenant is known.
+    CREATE TABLE api_key (
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        created bigint NOT NULL,
+        expires bigint,
+        permissions smallint NOT NULL,
+        restricted boolean NOT NULL,
+        id uuid PRIMARY KEY,
+        tenant bytea NOT NULL,
+        principal bytea NOT NULL,
+        name bytea NOT NULL,
+        hash bytea NOT NULL
+    );
+    CREATE INDEX api_key_of_tenant ON api_key (tenant, number);
+
+    CREATE TABLE request_key (
+        at bigint NOT NULL,
+        expires bigint NOT NULL,
+        tenant bytea NOT NULL,
+        principal bytea NOT NULL,
+        key bytea NOT NULL,
+        fingerprint bytea NOT NULL,
+        PRIMARY KEY (tenant, principal, key)
+    );
+    CREATE INDEX request_key_expires ON request_key (expires);
+
+    CREATE TABLE audit (
+        seq bigint NOT NULL,
+        at bigint NOT NULL,
+        tenant bytea NOT NULL,
+        principal bytea NOT NULL,
+        action bytea NOT NULL,
+        resource bytea NOT NULL,
+        detail bytea NOT NULL,
+        previous bytea NOT NULL,
+        hash bytea NOT NULL,
+        PRIMARY KEY (tenant, seq)
+    );
+
+    CREATE TABLE audit_head (
+        seq bigint NOT NULL,
+        tenant bytea PRIMARY KEY,
+        hash bytea NOT NULL
+    );
+
+    -- As `take_runs` above, but none of the tenants that have as many running as they may.
+    CREATE FUNCTION take_runs(now_ms bigint, rows_max bigint, skipped text[]) RETURNS SETOF run LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_advisory_xact_lock(hashtextextended(current_schema()::text || '/take', 0));
+        RETURN QUERY UPDATE run AS r SET status = 1, attempts = r.attempts + 1, updated = now_ms
+            FROM (SELECT p.tenant, p.id FROM run p
+                  WHERE p.status = 0 AND p.due <= now_ms AND p.tenant <> ALL (skipped) AND NOT EXISTS (
+                      SELECT FROM run o
+                      WHERE o.tenant = p.tenant AND o.name = p.name AND o.status < 2
+                        AND (o.status = 1 OR (o.due <= now_ms AND o.number < p.number)))
+                  ORDER BY p.number LIMIT rows_max) AS oldest
+            WHERE r.tenant = oldest.tenant AND r.id = oldest.id AND r.status = 0
+            RETURNING r.*;
+    END $$;
+
+    -- For the same reason as that of `delivery`: statements that were planned while the table was empty would look for a run among
+    -- all of its tenant.
+    ALTER TABLE run DROP CONSTRAINT run_pkey, ADD PRIMARY KEY (tenant, id);"
+    .to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

@@ -2,6 +2,9 @@
 //!
 //! A namespace is stored as its segments, each followed by a separator that no segment can contain. So everything below a
 //! prefix is one index range, in whole segments and byte by byte, and the order of the bytes is the order of the namespaces.
+//!
+//! The bytes of a named tenant's namespace begin with a mark, the tenant and a separator. No segment contains a mark either, so a
+//! key is unique within its tenant, the items of a tenant are one range as well, and the unnamed tenant's are after all marks.
 
 use serde_json::Value as Json;
 use superstep_core::Timestamp;
@@ -54,7 +57,7 @@ impl Store for Postgres {
     ) -> BoxFuture<'a, StoreResult<bool>> {
         let sql = "DELETE FROM item WHERE namespace = $1 AND key = $2 RETURNING 1";
         Box::pin(async move {
-            let namespace = encode(namespace.segments());
+            let namespace = encode(namespace);
             let rows = self.pool.write(sql, &[&namespace, &key.as_bytes()]).await?;
             Ok(!rows.is_empty())
         })
@@ -95,7 +98,7 @@ async fn get(
     key: &str,
     now: Timestamp,
 ) -> Result<Option<Item>, Fault> {
-    let namespace = encode(namespace.segments());
+    let namespace = encode(namespace);
     let sql = "SELECT namespace, key, value, created, updated, expires, checksum, refresh FROM item
          WHERE namespace = $1 AND key = $2 AND (expires IS NULL OR expires > $3)";
     let rows = pool
@@ -179,7 +182,7 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn of(put: &'a PutItem, now: Timestamp) -> Result<Self, Fault> {
-        let namespace = encode(put.namespace.segments());
+        let namespace = encode(&put.namespace);
         let key = put.key.as_bytes();
         let value = serde_json::to_vec(&put.value)?;
         Ok(Self {
@@ -211,7 +214,7 @@ impl<'a> Columns<'a> {
 
 /// Without filters the database selects the page; with filters items are compared here, from the newest on.
 async fn search(pool: &Pool, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
-    let Some((low, high)) = range(&search.prefix) else {
+    let Some((low, high)) = range(&search.tenant, &search.prefix) else {
         return Ok(Vec::new());
     };
     if search.filters.is_empty() {
@@ -261,7 +264,7 @@ async fn namespaces(
     now: Timestamp,
 ) -> Result<Vec<Namespace>, Fault> {
     let literal = query.prefix.iter().take_while(|segment| *segment != "*");
-    let Some((low, high)) = range(literal) else {
+    let Some((low, high)) = range(&query.tenant, literal) else {
         return Ok(Vec::new());
     };
     let sql = "SELECT DISTINCT namespace FROM item
@@ -298,7 +301,8 @@ fn item(row: &Row) -> Result<Item, Fault> {
     // The checksum is missing if a version without checksums changed the item after the migration.
     if stored.is_some_and(|stored| stored != checksum(namespace, key, value)) {
         let namespace = String::from_utf8_lossy(namespace);
-        let segments = namespace.split_terminator(char::from(SEPARATOR));
+        let (_, segments) = split(&namespace);
+        let segments = segments.split_terminator(char::from(SEPARATOR));
         return Err(StoreError::Damaged {
             namespace: segments.map(str::to_owned).collect(),
             key: String::from_utf8_lossy(key).into_owned(),
@@ -342,8 +346,17 @@ pub(crate) async fn fill_checksums(transaction: &Transaction<'_>) -> Result<(), 
     }
 }
 
-fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
+fn encode(namespace: &Namespace) -> Vec<u8> {
+    encode_parts(namespace.tenant(), namespace.segments())
+}
+
+fn encode_parts<'a>(tenant: &str, segments: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
     let mut bytes = Vec::new();
+    if !tenant.is_empty() {
+        bytes.push(TENANT_MARK);
+        bytes.extend_from_slice(tenant.as_bytes());
+        bytes.push(SEPARATOR);
+    }
     for segment in segments {
         bytes.extend_from_slice(segment.as_bytes());
         bytes.push(SEPARATOR);
@@ -353,30 +366,49 @@ fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> Vec<u8> {
 
 fn decode(bytes: &[u8]) -> Result<Namespace, Fault> {
     let text = std::str::from_utf8(bytes).map_err(|_| PostgresError::NotText)?;
-    let namespace: Result<_, StoreError> =
-        Namespace::new(text.split_terminator(char::from(SEPARATOR)));
+    let (tenant, segments) = split(text);
+    let segments = segments.split_terminator(char::from(SEPARATOR));
+    let namespace: Result<_, StoreError> = Namespace::of_tenant(tenant, segments);
     Ok(namespace?)
 }
 
-/// Returns the range of all namespaces below a prefix: from the first, inclusive, to the second, exclusive. `None` if no
-/// namespace can have such a prefix.
-fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+/// Splits the text of a namespace into the tenant and the segments.
+fn split(text: &str) -> (&str, &str) {
+    let named = text.strip_prefix(char::from(TENANT_MARK));
+    named
+        .and_then(|named| named.split_once(char::from(SEPARATOR)))
+        .unwrap_or(("", text))
+}
+
+/// Returns the range of all namespaces of a tenant below a prefix: from the first, inclusive, to the second, exclusive. `None` if
+/// no namespace can have such a prefix. A control character would reach into another tenant, or stand for two segments.
+fn range<'a>(
+    tenant: &str,
+    prefix: impl IntoIterator<Item = &'a String>,
+) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let mut segments = Vec::new();
     for segment in prefix {
-        if segment.is_empty() || segment.as_bytes().contains(&SEPARATOR) {
+        if segment.is_empty() || segment.chars().any(char::is_control) {
             return None;
         }
         segments.push(segment);
     }
-    let low = encode(segments);
+    if tenant.chars().any(char::is_control) {
+        return None;
+    }
+    let low = encode_parts(tenant, segments);
     let mut high = low.clone();
-    let high = high.pop().map(|separator| {
-        high.push(separator + 1);
-        high
-    });
-    Some((low, high))
+    match high.pop() {
+        Some(separator) => {
+            high.push(separator + 1);
+            Some((low, Some(high)))
+        }
+        None => Some((vec![SEPARATOR + 1], None)),
+    }
 }
 
 /// A control character that no segment contains, and that sorts before every character that a segment may contain.
 const SEPARATOR: u8 = 0x1f;
+/// Another such character, before the name of a tenant.
+const TENANT_MARK: u8 = 0x1e;
 const TTL_MS_MAX: i64 = i64::MAX / 4;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use superstep::__private::lock;
 use superstep::graph::Definition;
 use superstep::registry::{Assistant, CreatedAssistant, NewAssistant};
 use superstep::{AssistantId, Timestamp};
@@ -50,14 +51,31 @@ pub(crate) async fn find(
     let id = assistant_id(name).ok_or_else(|| invalid(app, name))?;
     match app.graphs.keys().find(|graph| default_id(graph) == id) {
         Some(graph) => default_assistant(app, caller, graph).await.map(Some),
-        None => Ok(app.registry().assistant(&caller.tenant, id).await?),
+        None => {
+            let found = app.registry().assistant(&caller.tenant, id).await?;
+            Ok(found.filter(|found| caller.owns_assistant(found)))
+        }
     }
 }
 
 /// Returns the assistant that a path names.
 pub(crate) async fn get(app: &Shared, caller: &Caller, name: &str) -> ApiResult<Assistant> {
     let found = find(app, caller, name).await?;
-    found.ok_or_else(|| ApiError::not_found(format!("Assistant with ID {name} not found")))
+    found.ok_or_else(|| no_assistant(name))
+}
+
+/// Returns the assistant that a path names, to change it. The default ones are there for everyone, and have no owner.
+pub(crate) async fn get_own(app: &Shared, caller: &Caller, name: &str) -> ApiResult<Assistant> {
+    let found = get(app, caller, name).await?;
+    match caller.owns_assistant(&found) {
+        true => Ok(found),
+        false => Err(no_assistant(name)),
+    }
+}
+
+/// The error for an assistant that does not exist.
+pub(crate) fn no_assistant(name: &str) -> ApiError {
+    ApiError::not_found(format!("Assistant with ID {name} not found"))
 }
 
 /// Returns the graph of an assistant, which a newer program may no longer serve.
@@ -77,6 +95,19 @@ async fn default_assistant(app: &Shared, caller: &Caller, graph: &str) -> ApiRes
     Ok(match app.registry().create_assistant(&new).await? {
         CreatedAssistant::Stored(found) | CreatedAssistant::Exists(found) => found,
     })
+}
+
+/// Creates the default assistants of every graph for the tenant of a caller who lists assistants. Once in the life of the server, as
+/// it does for the unnamed tenant when it starts: a default assistant that the tenant deletes stays deleted until then.
+pub(crate) async fn create_defaults(app: &Shared, caller: &Caller) -> ApiResult<()> {
+    if caller.tenant.is_empty() || lock(&app.known_tenants).contains(&caller.tenant) {
+        return Ok(());
+    }
+    for graph in app.graphs.keys() {
+        default_assistant(app, caller, graph).await?;
+    }
+    lock(&app.known_tenants).insert(caller.tenant.clone());
+    Ok(())
 }
 
 fn invalid(app: &Shared, name: &str) -> ApiError {

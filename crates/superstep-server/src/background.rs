@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use superstep::__private::lock;
-use superstep::checkpoint::{AtLifetimeEnd, ExpiredThread, Metadata, ThreadAnnotation};
+use superstep::checkpoint::{
+    AtLifetimeEnd, CheckpointResult, ExpiredThread, Metadata, ThreadAnnotation,
+};
 use superstep::{ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
@@ -64,7 +66,24 @@ async fn keep_up(app: Weak<Shared>) {
         {
             tracing::warn!(%error, "expired items were not deleted");
         }
+        if let Err(error) = sweep_registry(&app).await {
+            tracing::warn!(
+                ?error,
+                "expired request keys and deliveries were not deleted"
+            );
+        }
     }
+}
+
+/// Deletes request keys that have expired, and deliveries that were confirmed long ago.
+async fn sweep_registry(app: &Shared) -> CheckpointResult<()> {
+    let now = app.runtime.now();
+    let all = u64::from(SWEPT_AT_ONCE);
+    while app.registry().sweep_requests(now, SWEPT_AT_ONCE).await? >= all {}
+    let before = Timestamp(now.0.saturating_sub(DELIVERED_KEPT_MS));
+    let sweep = || app.registry().sweep_deliveries(before, SWEPT_AT_ONCE);
+    while sweep().await? >= all {}
+    Ok(())
 }
 
 /// Deletes the threads whose lifetime is over, or their histories.
@@ -125,5 +144,7 @@ pub(crate) async fn forget_thread(app: &Shared, thread: &ThreadId) -> ApiResult<
 }
 
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
-/// Number of threads, and of items, that one round deletes.
+/// How long a delivery is listed after its receiver confirmed it: a week.
+const DELIVERED_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
+/// Number of threads, of items and of rows of each kind that one round deletes.
 const SWEPT_AT_ONCE: u32 = 1_000;

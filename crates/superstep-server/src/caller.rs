@@ -1,29 +1,55 @@
 //! Who sends a request, and the extractors that every route uses: ids in paths, JSON bodies, query strings.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use http::HeaderMap;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
-use superstep::{AssistantId, CronId, RunId, ThreadId};
+use superstep::{AssistantId, CronId, DeliveryId, RunId, ThreadId};
 use uuid::Uuid;
 
+use crate::App;
+use crate::auth::Credential;
 use crate::error::{ApiError, ApiResult};
 use crate::files::ThreadFilePath;
-use crate::wire;
+use crate::permission::{Permission, Permissions};
+use crate::{json_depth, wire};
 
-/// Who sends a request. Until the server has authentication, every caller is of the unnamed tenant, and without a name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Who sends a request. A server without authentication has one caller: of the unnamed tenant, without a name, who may do everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub(crate) tenant: String,
+    /// Name of the caller; may be empty.
     pub(crate) principal: String,
+    pub(crate) permissions: Permissions,
+    /// Whose things the caller reaches; `None` for those of all. See [`crate::owner`].
+    pub(crate) owner: Option<String>,
+    /// What it authenticated with.
+    pub(crate) credential: Credential,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self {
+            tenant: String::new(),
+            principal: String::new(),
+            permissions: Permissions::ALL,
+            owner: None,
+            credential: Credential::None,
+        }
+    }
 }
 
 impl Caller {
-    /// Returns the thread of the caller's tenant with this id, which need not exist.
+    /// Refuses a request for which the caller lacks a permission.
+    pub(crate) fn require(&self, permission: Permission) -> ApiResult<()> {
+        self.require_any(&[permission])
+    }
+
+    /// Returns the thread of the caller's tenant with this id, which need not exist, and may belong to another caller. What comes
+    /// from a path is a [`ThreadPath`], which checks that too.
     pub(crate) fn thread(&self, text: &str) -> ApiResult<ThreadId> {
         let id = read_uuid(text)
             .ok_or_else(|| ApiError::invalid("Invalid thread ID: must be a UUID"))?;
@@ -38,18 +64,23 @@ impl Caller {
         )?)
     }
 
-    /// Returns a new thread id for a copy of a thread, in which checkpoints have the same ids.
-    pub(crate) fn new_copy(&self, of: &ThreadId) -> ApiResult<ThreadId> {
-        let name = wire::name_of_copy(of, Uuid::now_v7());
+    /// Returns a thread id for a copy of a thread, in which checkpoints have the same ids. It is made from a new id.
+    pub(crate) fn copy_of(&self, of: &ThreadId, new: Uuid) -> ApiResult<ThreadId> {
+        let name = wire::name_of_copy(of, new);
         Ok(ThreadId::of_tenant(&self.tenant, &name)?)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Caller {
-    type Rejection = Infallible;
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(_: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(Self::default())
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        match parts.extensions.get::<Self>() {
+            Some(caller) => Ok(caller.clone()),
+            None if app.authenticator.is_none() => Ok(Self::default()),
+            // A route that the check of callers does not cover must not be open.
+            None => Err(ApiError::unauthenticated()),
+        }
     }
 }
 
@@ -78,6 +109,13 @@ pub(crate) fn cron_id(text: &str) -> ApiResult<CronId> {
     Ok(CronId::from_bytes(id.into_bytes()))
 }
 
+/// Reads a delivery's id from a path.
+pub(crate) fn delivery_id(text: &str) -> ApiResult<DeliveryId> {
+    let id =
+        read_uuid(text).ok_or_else(|| ApiError::invalid("Invalid delivery ID: must be a UUID"))?;
+    Ok(DeliveryId::from_bytes(id.into_bytes()))
+}
+
 /// Reads an assistant's id; `None` if the text is not a UUID.
 pub(crate) fn assistant_id(text: &str) -> Option<AssistantId> {
     let id = read_uuid(text)?;
@@ -93,13 +131,12 @@ fn read_uuid(text: &str) -> Option<Uuid> {
 #[derive(Debug)]
 pub(crate) struct ThreadPath(pub(crate) ThreadId);
 
-impl<S: Send + Sync> FromRequestParts<S> for ThreadPath {
+impl FromRequestParts<App> for ThreadPath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
-        let caller = caller_of(parts, state).await;
-        let names = names_of(parts, state).await?;
-        Ok(Self(caller.thread(&named(&names, "thread_id")?)?))
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let (thread, _) = thread_of(parts, app).await?;
+        Ok(Self(thread))
     }
 }
 
@@ -107,13 +144,11 @@ impl<S: Send + Sync> FromRequestParts<S> for ThreadPath {
 #[derive(Debug)]
 pub(crate) struct RunPath(pub(crate) ThreadId, pub(crate) RunId);
 
-impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+impl FromRequestParts<App> for RunPath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
-        let caller = caller_of(parts, state).await;
-        let names = names_of(parts, state).await?;
-        let thread = caller.thread(&named(&names, "thread_id")?)?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let (thread, names) = thread_of(parts, app).await?;
         Ok(Self(thread, run_id(&named(&names, "run_id")?)?))
     }
 }
@@ -122,13 +157,11 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
 #[derive(Debug)]
 pub(crate) struct FilePath(pub(crate) ThreadId, pub(crate) ThreadFilePath);
 
-impl<S: Send + Sync> FromRequestParts<S> for FilePath {
+impl FromRequestParts<App> for FilePath {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
-        let caller = caller_of(parts, state).await;
-        let names = names_of(parts, state).await?;
-        let thread = caller.thread(&named(&names, "thread_id")?)?;
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
+        let (thread, names) = thread_of(parts, app).await?;
         let path = ThreadFilePath::parse(&named(&names, "path")?)?;
         Ok(Self(thread, path))
     }
@@ -136,17 +169,14 @@ impl<S: Send + Sync> FromRequestParts<S> for FilePath {
 
 type PathNames = BTreeMap<String, String>;
 
-async fn caller_of<S: Send + Sync>(parts: &mut Parts, state: &S) -> Caller {
-    match Caller::from_request_parts(parts, state).await {
-        Ok(caller) => caller,
-        Err(never) => match never {},
-    }
-}
-
-async fn names_of<S: Send + Sync>(parts: &mut Parts, state: &S) -> ApiResult<PathNames> {
-    let found = Path::<PathNames>::from_request_parts(parts, state).await;
+/// Returns the thread that a path names, if it is not another caller's, with all that the path names.
+async fn thread_of(parts: &mut Parts, app: &App) -> ApiResult<(ThreadId, PathNames)> {
+    let caller = Caller::from_request_parts(parts, app).await?;
+    let found = Path::<PathNames>::from_request_parts(parts, app).await;
     let Path(names) = found.map_err(|error| ApiError::invalid(error.body_text()))?;
-    Ok(names)
+    let thread = caller.thread(&named(&names, "thread_id")?)?;
+    caller.check_thread(app, &thread).await?;
+    Ok((thread, names))
 }
 
 fn named(names: &PathNames, name: &str) -> ApiResult<String> {
@@ -165,14 +195,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Payload<T> {
     async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        match serde_json::from_slice(text) {
-            Ok(read) => Ok(Self(read)),
-            Err(error) => Err(ApiError::invalid(format!(
-                "The request body is not valid: {error}"
-            ))),
-        }
+        Ok(Self(read_body(&bytes)?))
     }
+}
+
+/// Reads a JSON body. An empty body is read as `{}`.
+pub(crate) fn read_body<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
+    let text = if bytes.is_empty() { b"{}" } else { bytes };
+    if json_depth::is_too_deep(text) {
+        return Err(ApiError::invalid(json_depth::TOO_DEEP));
+    }
+    serde_json::from_slice(text)
+        .map_err(|error| ApiError::invalid(format!("The request body is not valid: {error}")))
 }
 
 /// The fields of a query string, in order. Clients send lists in two forms: as repeated keys, and as one JSON list.

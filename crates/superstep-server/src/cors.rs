@@ -150,8 +150,8 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Headers of a response that scripts may read. `location` is where a client reconnects to a stream.
-const EXPOSED: &str =
-    "x-pagination-total, x-pagination-next, content-location, location, x-superstep-dropped-keys";
+const EXPOSED: &str = "x-pagination-total, x-pagination-next, content-location, location, \
+     retry-after, x-request-id, x-superstep-dropped-keys";
 
 #[cfg(test)]
 mod tests {

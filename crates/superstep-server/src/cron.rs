@@ -11,21 +11,29 @@ use superstep::registry::{
     ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, NewCron,
 };
 use superstep::{AssistantId, CronId, Schedule, ScheduleError, ThreadId, Timestamp};
-use uuid::Uuid;
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::{CreationKey, new_id};
 use crate::start::{RunBody, check_cron};
 use crate::wire::ON_RUN_COMPLETED;
 use crate::{Shared, wire};
 
-/// Creates a cron, for the runs of a thread or for runs with a thread of their own.
+/// Creates a cron, for the runs of a thread or for runs with a thread of their own. Under a key, the cron that it created before is
+/// returned.
 pub(crate) async fn create(
     app: &Shared,
     caller: Caller,
     thread: Option<ThreadId>,
     body: CronBody,
+    key: Option<&CreationKey>,
 ) -> ApiResult<CronRow> {
+    let id = CronId::from_bytes(new_id(key, "cron").into_bytes());
+    if key.is_some()
+        && let Some(found) = app.registry().cron(&caller.tenant, id).await?
+    {
+        return Ok(found);
+    }
     let mut arguments = body.arguments;
     if thread.is_none() {
         let entry = arguments.entry(ON_RUN_COMPLETED);
@@ -39,8 +47,8 @@ pub(crate) async fn create(
     let run = RunBody::of_cron(&Json::Object(arguments.clone()))?;
     let assistant = check_cron(app, &caller, thread.as_ref(), &run).await?;
     // A name becomes the id that it stands for.
-    let id = wire::uuid(assistant.id.to_bytes());
-    arguments.insert("assistant_id".to_owned(), id.into());
+    let assistant_id = wire::uuid(assistant.id.to_bytes());
+    arguments.insert("assistant_id".to_owned(), assistant_id.into());
     let now = app.runtime.now();
     let times = CronTimes {
         schedule,
@@ -48,9 +56,11 @@ pub(crate) async fn create(
         end: check_end(body.end.flatten(), now)?,
         is_enabled: body.is_enabled.unwrap_or(true),
     };
+    let mut metadata = body.metadata.unwrap_or_default();
+    caller.mark_own(&mut metadata);
     let new = NewCron {
         tenant: caller.tenant,
-        id: CronId::from_bytes(Uuid::now_v7().into_bytes()),
+        id,
         assistant: assistant.id,
         thread,
         principal: caller.principal,
@@ -60,7 +70,7 @@ pub(crate) async fn create(
         end: times.end,
         is_enabled: times.is_enabled,
         arguments: Json::Object(arguments),
-        metadata: Json::Object(body.metadata.unwrap_or_default()),
+        metadata: Json::Object(metadata),
         at: now,
     };
     let created = app.registry().create_cron(&new).await?;
@@ -73,6 +83,7 @@ pub(crate) async fn create(
 /// Returns a cron, or the error for one that does not exist.
 pub(crate) async fn get(app: &Shared, caller: &Caller, id: CronId) -> ApiResult<CronRow> {
     let found = app.registry().cron(&caller.tenant, id).await?;
+    let found = found.filter(|found| caller.owns_cron(found));
     found.ok_or_else(|| no_cron(id))
 }
 
@@ -142,7 +153,10 @@ async fn change_of(
         end,
         is_enabled: body.is_enabled,
         arguments: has_arguments.then_some(arguments),
-        metadata: body.metadata.clone().map(Json::Object),
+        metadata: body.metadata.clone().map(|mut metadata| {
+            caller.mark_own(&mut metadata);
+            Json::Object(metadata)
+        }),
     })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! What the server is to blame for is logged, and the client gets only its code: the sentence may name hosts and files.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -17,6 +19,8 @@ use superstep::{DriveError, ScheduleError, ThreadId};
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) detail: String,
+    /// After how many seconds the request may be sent again, if that is known.
+    pub(crate) retry_after: Option<u64>,
 }
 
 /// Result of a handler.
@@ -27,6 +31,17 @@ impl ApiError {
         Self {
             status,
             detail: detail.into(),
+            retry_after: None,
+        }
+    }
+
+    /// The caller's tenant has used up what it may: 429.
+    pub(crate) fn too_many(detail: impl Into<String>, after: Duration) -> Self {
+        let seconds = after.as_secs_f64().ceil().max(1.0);
+        Self {
+            // A cast saturates.
+            retry_after: Some(seconds as u64),
+            ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail)
         }
     }
 
@@ -79,12 +94,13 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = Json(json!({ "detail": self.detail }));
-        match self.status {
-            StatusCode::SERVICE_UNAVAILABLE => {
-                (self.status, [(RETRY_AFTER, RETRY_SECONDS)], body).into_response()
-            }
-            status => (status, body).into_response(),
+        let is_unavailable = self.status == StatusCode::SERVICE_UNAVAILABLE;
+        let seconds = self.retry_after;
+        let mut response = (self.status, body).into_response();
+        if let Some(seconds) = seconds.or(is_unavailable.then_some(RETRY_SECONDS)) {
+            response.headers_mut().insert(RETRY_AFTER, seconds.into());
         }
+        response
     }
 }
 
@@ -157,7 +173,7 @@ impl From<StoreError> for ApiError {
 }
 
 /// After how many seconds a client may try again what could not be done now.
-const RETRY_SECONDS: &str = "1";
+const RETRY_SECONDS: u64 = 1;
 
 #[cfg(test)]
 mod tests {

@@ -7,8 +7,8 @@
 //! # What is served
 //!
 //! Assistants (a graph with a configuration), threads and their states, histories and forks, runs (in the background, awaited or
-//! streamed), crons (runs that repeat on a schedule), interrupts and their answers (human-in-the-loop), files of threads, and the
-//! long-term store. The LangGraph SDKs for Python and JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
+//! streamed), crons (runs that repeat on a schedule), webhooks that report the ends of runs, interrupts and their answers
+//! (human-in-the-loop), files of threads, and the long-term store. The LangGraph SDKs for Python and JavaScript, `RemoteGraph`, Agent Inbox and Agent Chat UI work with it.
 //!
 //! # What callers may write
 //!
@@ -17,7 +17,8 @@
 //! the labels of messages, which callers cannot set. The long-term store is open to callers, apart from the namespaces that
 //! [`ServerBuilder::reserve_namespace`] hides.
 //!
-//! The server has no authentication yet. Serve it on a private address, or behind a proxy that authenticates.
+//! By default the server does not authenticate its callers, so serve it on a private address. With
+//! [`ServerBuilder::authentication`] callers need an API key or a token, which says which tenant they reach and what they may do.
 //!
 //! # A first server
 //!
@@ -67,7 +68,12 @@
 //! [`Server`] and [`ServerBuilder`] are the public interface, with [`ThreadFiles`] for the files of threads. Inside: `routes` has a file for each resource, `start` is the one
 //! way to submit a run, `history` turns the log into checkpoints, `wire` has the JSON forms.
 
+mod a2a;
+mod access_log;
+mod ag_ui;
 mod assistant;
+mod audit;
+mod auth;
 mod background;
 mod caller;
 mod cors;
@@ -75,19 +81,30 @@ mod cron;
 mod error;
 mod feed;
 mod files;
+mod follow;
 mod history;
+mod idempotency;
+mod inspect;
+mod json_depth;
+mod json_rpc;
+mod mcp;
+mod owner;
+mod permission;
 mod protocol;
+mod quotas;
+mod request_scope;
 mod routes;
 mod serving;
 mod start;
 mod stream;
 mod thread;
+mod webhooks;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -98,18 +115,32 @@ use http::StatusCode;
 use superstep::graph::Definition;
 use superstep::registry::Registry;
 use superstep::store::Store;
-use superstep::{DriveError, RunQueue, Runtime};
+use superstep::{DriveError, QueueOptions, RunQueue, Runtime};
+use superstep_http::NameResolver;
 use tokio::sync::Notify;
 
+use crate::access_log::AccessLog;
+use crate::audit::{AuditLog, EffectRecorder};
+use crate::auth::Authenticator;
 use crate::background::Background;
 use crate::cors::AllowedOrigins;
 use crate::error::ApiError;
 use crate::feed::Feeds;
+use crate::mcp::OpenCalls;
+use crate::quotas::Quotas;
+use crate::webhooks::{EndHook, WebhookSettings, Webhooks};
 
+pub use crate::access_log::AccessRecord;
+pub use crate::audit::{AuditKey, AuditProblem, AuditVerifier, verify_audit_log};
+pub use crate::auth::{ApiKeyError, ApiKeyRequest, Authentication, IssuedApiKey, PolicyError};
 pub use crate::files::{
     BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
     ThreadFiles,
 };
+pub use crate::permission::{Permission, Permissions};
+pub use crate::quotas::TenantLimits;
+pub use crate::webhooks::{BadWebhookSecret, WebhookAttempts, WebhookSecret};
+pub use superstep_http::{AllowedHost, NotAHost};
 
 /// An HTTP server of graphs. See the [crate's documentation](crate) for an example.
 pub struct Server {
@@ -126,6 +157,13 @@ pub struct ServerBuilder {
     reserved: BTreeSet<String>,
     runs_max: usize,
     origins: AllowedOrigins,
+    authentication: Option<Authentication>,
+    webhooks: WebhookSettings,
+    tenant_limits: TenantLimits,
+    access_log: Option<AccessLog>,
+    connections_max: usize,
+    /// The key of the audit log, if there is one; `None` if there is no audit log.
+    audit: Option<Option<AuditKey>>,
 }
 
 impl Server {
@@ -144,6 +182,12 @@ impl Server {
             reserved: BTreeSet::new(),
             runs_max: RUNS_MAX,
             origins: AllowedOrigins::default(),
+            authentication: None,
+            webhooks: WebhookSettings::default(),
+            tenant_limits: TenantLimits::default(),
+            access_log: None,
+            connections_max: CONNECTIONS_MAX,
+            audit: None,
         }
     }
 
@@ -153,12 +197,25 @@ impl Server {
             .merge(routes::routes())
             .merge(stream::routes())
             .merge(protocol::routes())
+            .merge(audit::routes())
+            .merge(mcp::routes())
+            .merge(ag_ui::routes())
+            .merge(a2a::routes())
             .fallback(not_found)
             .method_not_allowed_fallback(not_allowed)
+            // Both inside of what authenticates: the tenant must be known. A request that is refused is not recorded.
+            .layer(from_fn_with_state(self.app.clone(), audit::record_request))
+            .layer(from_fn_with_state(self.app.clone(), quotas::check_quota))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .layer(from_fn_with_state(self.app.clone(), auth::check_caller))
             .layer(from_fn_with_state(self.app.clone(), count_request))
-            // Outermost, so that errors can be read by scripts of other origins too.
+            // Outside, so that errors can be read by scripts of other origins too.
             .layer(from_fn_with_state(self.app.clone(), cors::check_origin))
+            // Outermost, so that every request is logged, refused or not.
+            .layer(from_fn_with_state(
+                self.app.clone(),
+                request_scope::open_scope,
+            ))
             .with_state(self.app.clone())
     }
 
@@ -173,7 +230,11 @@ impl Server {
             stop.await;
             drain(&app).await;
         };
-        serving::serve(listener, self.router(), stop, LAST_REPLIES).await;
+        let connections_max = self.app.connections_max;
+        serving::serve(listener, self.router(), stop, LAST_REPLIES, connections_max).await;
+        if let Some(audit) = &self.app.audit {
+            audit.flush().await;
+        }
         Ok(())
     }
 
@@ -181,6 +242,19 @@ impl Server {
     /// recovered by the next server over the same stores.
     pub async fn drain(&self) {
         drain(&self.app).await;
+    }
+}
+
+#[cfg(feature = "testing")]
+impl Server {
+    /// Returns the routes as every caller of this tenant sees them, without authentication. For tests.
+    #[doc(hidden)]
+    pub fn router_of_tenant(&self, tenant: &str) -> Router {
+        let caller = caller::Caller {
+            tenant: tenant.to_owned(),
+            ..caller::Caller::default()
+        };
+        self.router().layer(axum::Extension(caller))
     }
 }
 
@@ -244,6 +318,81 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets only callers in who authenticate, to the tenant that is theirs, for what they may do. Default: everyone who reaches the
+    /// server may do everything.
+    #[must_use]
+    pub fn authentication(mut self, authentication: Authentication) -> Self {
+        self.authentication = Some(authentication);
+        self
+    }
+
+    /// Lets webhooks be delivered to this host also if it is private. Default: none; an address of this machine, of a private network or
+    /// of a cloud's metadata service is refused.
+    #[must_use]
+    pub fn allow_webhook_host(mut self, host: AllowedHost) -> Self {
+        self.webhooks.hosts.push(host);
+        self
+    }
+
+    /// Refuses webhooks whose addresses are not `https`, apart from those of [named hosts](Self::allow_webhook_host). Default: `http` is
+    /// accepted, too.
+    #[must_use]
+    pub fn require_https_webhooks(mut self) -> Self {
+        self.webhooks.is_https_required = true;
+        self
+    }
+
+    /// Signs the deliveries to webhooks. With several secrets, each delivery has a signature of each, so that receivers can change from
+    /// one to the next. Default: none, and deliveries are not signed.
+    #[must_use]
+    pub fn webhook_secret(mut self, secret: WebhookSecret) -> Self {
+        self.webhooks.secrets.push(secret);
+        self
+    }
+
+    /// Sets how often and how patiently deliveries to webhooks are attempted.
+    #[must_use]
+    pub fn webhook_attempts(mut self, attempts: WebhookAttempts) -> Self {
+        self.webhooks.attempts = attempts;
+        self
+    }
+
+    /// Resolves the names in the addresses of webhooks. Default: the resolver of this machine.
+    #[must_use]
+    pub fn webhook_names(mut self, names: Arc<dyn NameResolver>) -> Self {
+        self.webhooks.names = names;
+        self
+    }
+
+    /// Limits what each tenant may use. A request over a limit is refused with 429 and `Retry-After`. Default: no limits.
+    #[must_use]
+    pub fn tenant_limits(mut self, limits: TenantLimits) -> Self {
+        self.tenant_limits = limits;
+        self
+    }
+
+    /// Calls a function with each request that is over. It is called by the task of the request and must not block. Default: none.
+    #[must_use]
+    pub fn access_log(mut self, write: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {
+        self.access_log = Some(AccessLog::new(write));
+        self
+    }
+
+    /// Records in an audit log who changed what, who answered which interrupt, and what tools did outside: a chain of hashes for each
+    /// tenant, in the registry, under a key if one is given. A request that cannot be recorded is refused. Default: no audit log.
+    #[must_use]
+    pub fn audit(mut self, key: Option<AuditKey>) -> Self {
+        self.audit = Some(key);
+        self
+    }
+
+    /// Sets how many connections [`Server::serve`] has open at once; further ones wait to be accepted. At least 1. Default: 20,000.
+    #[must_use]
+    pub fn connections(mut self, connections_max: usize) -> Self {
+        self.connections_max = connections_max.max(1);
+        self
+    }
+
     /// Starts to execute runs, those of an earlier process included, and to fire crons, and creates the default assistant of every
     /// graph.
     pub async fn start(self) -> Result<Server, DriveError> {
@@ -255,7 +404,23 @@ impl ServerBuilder {
             let new = assistant::default_of(graph, "", now);
             self.registry.create_assistant(&new).await?;
         }
-        let queue = RunQueue::start(&self.runtime, self.registry, self.runs_max).await?;
+        let webhooks = Arc::new(Webhooks::new(self.webhooks));
+        let hook = Arc::new(EndHook::new(webhooks.changed.clone()));
+        let mut options = QueueOptions::new(self.runs_max).end_hook(hook.clone());
+        if let Some(runs_max) = self.tenant_limits.concurrent_runs_max() {
+            options = options.tenant_runs_max(runs_max);
+        }
+        let audit = self.audit.map(|key| {
+            let log = AuditLog::start(self.registry.clone(), key);
+            Arc::new(log)
+        });
+        if let Some(log) = &audit {
+            options = options.end_hook(Arc::new(EffectRecorder {
+                runtime: self.runtime.clone(),
+                log: log.clone(),
+            }));
+        }
+        let queue = RunQueue::start_with(&self.runtime, self.registry, options).await?;
         let app = Arc::new(Shared {
             runtime: self.runtime,
             queue,
@@ -269,9 +434,19 @@ impl ServerBuilder {
             cron_changed: Arc::default(),
             counters: Counters::default(),
             origins: self.origins,
+            known_tenants: Mutex::default(),
+            authenticator: self.authentication.map(Authenticator::new),
+            webhooks,
+            quotas: Quotas::new(self.tenant_limits),
+            access_log: self.access_log,
+            connections_max: self.connections_max,
+            audit,
+            mcp: OpenCalls::default(),
         });
+        hook.attach(&app);
         background::start_upkeep(&app);
         cron::start_timer(&app);
+        webhooks::start_sender(&app);
         Ok(Server { app })
     }
 }
@@ -303,6 +478,17 @@ pub(crate) struct Shared {
     pub(crate) cron_changed: Arc<Notify>,
     pub(crate) counters: Counters,
     pub(crate) origins: AllowedOrigins,
+    /// Tenants whose default assistants exist, apart from the unnamed one.
+    pub(crate) known_tenants: Mutex<BTreeSet<String>>,
+    /// `None` if everyone may do everything.
+    pub(crate) authenticator: Option<Authenticator>,
+    pub(crate) webhooks: Arc<Webhooks>,
+    pub(crate) quotas: Quotas,
+    pub(crate) access_log: Option<AccessLog>,
+    pub(crate) connections_max: usize,
+    pub(crate) audit: Option<Arc<AuditLog>>,
+    /// Calls over MCP that clients can still speak to.
+    pub(crate) mcp: OpenCalls,
 }
 
 impl Shared {
@@ -324,6 +510,10 @@ pub(crate) struct Counters {
     pub(crate) runs: AtomicU64,
     /// Entries of logs that were read for streams: each once, however many clients see it.
     pub(crate) streamed_entries: Arc<AtomicU64>,
+    /// Requests that are not over, streams among them.
+    pub(crate) open_requests: Arc<AtomicU64>,
+    /// Requests and runs that were refused because their tenant had used up what it may.
+    pub(crate) limited: AtomicU64,
 }
 
 async fn drain(app: &Shared) {
@@ -331,6 +521,9 @@ async fn drain(app: &Shared) {
     // Streams are cut, not ended: clients reconnect after a broken connection only.
     app.feeds.drain();
     app.background.stop();
+    if let Some(audit) = &app.audit {
+        audit.flush().await;
+    }
 }
 
 async fn count_request(State(app): State<App>, request: Request, next: Next) -> Response {
@@ -354,6 +547,8 @@ async fn not_allowed() -> ApiError {
 const LAST_REPLIES: Duration = Duration::from_secs(10);
 /// Default number of runs that are executed at once.
 const RUNS_MAX: usize = 100;
+/// Default number of connections that are open at once.
+const CONNECTIONS_MAX: usize = 20_000;
 /// Largest body of a request: messages carry images and documents in base64.
 const BODY_BYTES_MAX: usize = 32 * 1024 * 1024;
 

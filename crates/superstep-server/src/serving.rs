@@ -13,20 +13,22 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Serves connections until `stop` resolves, then accepts no more and waits for those that are open, at most this long. What is
-/// open after that is cut.
+/// Serves connections, at most `connections_max` at once, until `stop` resolves; then accepts no more and waits for those that are
+/// open, at most this long. What is open after that is cut.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
     stop: impl Future<Output = ()>,
     last_replies: Duration,
+    connections_max: usize,
 ) {
     let (stopping, is_stopping) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            // Those over the limit wait in the system's own queue.
+            accepted = listener.accept(), if connections.len() < connections_max => match accepted {
                 Ok((socket, _)) => {
                     // Events are small, and the kernel must not wait for more of them. It fails for a connection that is gone already.
                     let _ = socket.set_nodelay(true);

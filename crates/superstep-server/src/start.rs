@@ -6,14 +6,15 @@
 mod body;
 mod config;
 mod fork;
+mod permissions;
 mod request;
 mod rollback;
 mod temporary;
 mod tick;
 
 pub(crate) use body::{
-    CheckpointBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect, RunBody,
-    no_checkpoint,
+    CheckpointBody, CommandBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect,
+    RunBody, no_checkpoint,
 };
 pub(crate) use request::{no_payload, pairs_as_object, read_goto};
 pub(crate) use rollback::{cancel_runs, roll_back};
@@ -31,14 +32,16 @@ use superstep::driver::QueuedRequest;
 use superstep::error::OpenError;
 use superstep::graph::Definition;
 use superstep::registry::{Assistant, CreatedRun, NewRun, RunRow, RunStatus, WhenBusy};
-use superstep::{DriveError, RunId, ThreadId};
-use uuid::Uuid;
+use superstep::{RunId, ThreadId};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::{CreationKey, new_id};
+use crate::request_scope::RequestScope;
 use crate::start::config::RunConfig;
+use crate::start::permissions::check_permissions;
 use crate::start::request::RequestPlan;
-use crate::{App, Shared, assistant, thread, wire};
+use crate::{App, Shared, assistant, audit, thread, wire};
 
 /// Which thread a run is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +107,7 @@ pub(crate) async fn submit(
     body: RunBody,
     awaits: Awaits,
 ) -> ApiResult<Submitted> {
+    app.quotas.submit_run(app, &caller.tenant).await?;
     let prepared = match prepare(app, caller, &target, &body, None).await? {
         Preparation::Ready(prepared) => *prepared,
         Preparation::Repeated(submitted) => return Ok(*submitted),
@@ -161,8 +165,9 @@ async fn prepare(
     body: &RunBody,
     id: Option<RunId>,
 ) -> ApiResult<Preparation> {
-    if body.webhook.is_some() {
-        return Err(no_webhooks());
+    check_permissions(caller, body)?;
+    if let Some(address) = &body.webhook {
+        app.webhooks.check(address)?;
     }
     let (assistant, place) = tokio::join!(
         assistant::find(app, caller, &body.assistant_id),
@@ -172,19 +177,18 @@ async fn prepare(
     let graph = assistant::graph_of(app, &assistant)?;
     let place = place?;
     place.check_graph(&graph)?;
-    let config = RunConfig::of(&assistant, body);
-    let options = config.options(&graph, body)?;
+    let mut config = RunConfig::of(&assistant, body);
+    config.name_user(&graph, caller);
+    let mut options = config.options(&graph, body)?;
+    options.caller = RequestScope::current().and_then(|scope| scope.caller_span);
     let delay = delay_ms(body)?;
     let arguments = body.arguments(&config.config, &config.context, place.is_temporary);
-    let id = match (id, &body.idempotency_key) {
-        (Some(id), _) => id,
-        (None, Some(key)) => RunId::of_key(&place.thread, key),
-        (None, None) => RunId::from_bytes(Uuid::now_v7().into_bytes()),
-    };
-    if body.idempotency_key.is_some()
+    let key = body.creation_key.as_ref();
+    let id = id.unwrap_or_else(|| RunId::from_bytes(new_id(key, "run").into_bytes()));
+    if key.is_some()
         && let Some(row) = app.registry().run(&caller.tenant, id).await?
     {
-        let submitted = repeated(row, &arguments, place, graph)?;
+        let submitted = repeated(row, place, graph);
         return Ok(Preparation::Repeated(Box::new(submitted)));
     }
     if body.strategy().ends_others() || body.checkpoint(&place.thread)?.is_some() {
@@ -204,7 +208,10 @@ async fn prepare(
         config: &config,
     };
     let planned = plan.make().await?;
-    let naming = place.create_or_plan_name(app, &assistant, body).await?;
+    audit::record_answers(app, caller, &place.thread, planned.request.answers()).await?;
+    let naming = place
+        .create_or_plan_name(app, caller, &assistant, body)
+        .await?;
     let now = app.runtime.now();
     let new = NewRun {
         id,
@@ -214,7 +221,7 @@ async fn prepare(
         request: QueuedRequest::new(graph.name(), planned.request, &options)?
             .to_bytes(&place.thread),
         arguments,
-        metadata: run_metadata(body, &assistant, place.row.as_ref()),
+        metadata: run_metadata(caller, body, &assistant, place.row.as_ref()),
         when_busy: match body.strategy() {
             MultitaskStrategy::Reject => WhenBusy::Reject,
             _ => WhenBusy::Enqueue,
@@ -270,10 +277,6 @@ fn nothing_to_run_on() -> ApiError {
     ApiError::not_found("Thread or assistant not found.")
 }
 
-fn no_webhooks() -> ApiError {
-    ApiError::invalid("Webhooks are not supported yet")
-}
-
 /// Where a run takes place.
 struct RunPlace {
     thread: ThreadId,
@@ -292,7 +295,7 @@ impl RunPlace {
         let thread = match target {
             ThreadTarget::Thread(thread) => thread,
             ThreadTarget::Temporary => {
-                let thread = match &body.idempotency_key {
+                let thread = match &body.creation_key {
                     Some(key) => keyed_thread(caller, body, key)?,
                     None => caller.new_thread()?,
                 };
@@ -301,6 +304,9 @@ impl RunPlace {
             ThreadTarget::TemporaryNamed(thread) => return Ok(Self::new(thread.clone(), body)),
         };
         let row = thread::find(app, thread).await?;
+        if row.as_ref().is_some_and(|row| !caller.owns_thread(row)) {
+            return Err(nothing_to_run_on());
+        }
         if row.is_none() && body.if_not_exists.unwrap_or_default() == IfNotExists::Reject {
             return Err(nothing_to_run_on());
         }
@@ -358,6 +364,7 @@ impl RunPlace {
     async fn create_or_plan_name(
         &self,
         app: &Shared,
+        caller: &Caller,
         assistant: &Assistant,
         body: &RunBody,
     ) -> ApiResult<Option<ThreadAnnotation>> {
@@ -381,12 +388,9 @@ impl RunPlace {
                 at,
             }));
         }
-        let mut metadata: Metadata = body
-            .metadata
-            .clone()
-            .unwrap_or_default()
-            .into_iter()
-            .collect();
+        let mut metadata = body.metadata.clone().unwrap_or_default();
+        caller.mark_own(&mut metadata);
+        let mut metadata: Metadata = metadata.into_iter().collect();
         metadata.extend(named);
         let new = NewThread {
             graph: assistant.graph.clone(),
@@ -394,8 +398,10 @@ impl RunPlace {
             lifetime: self.is_temporary.then_some(temporary::LIFETIME),
             at,
         };
-        // Another request may have created it meanwhile.
-        app.runtime.create_thread(&self.thread, &new).await?;
+        // Another request may have created it meanwhile, of another caller even.
+        if !app.runtime.create_thread(&self.thread, &new).await? {
+            caller.check_thread(app, &self.thread).await?;
+        }
         Ok(None)
     }
 
@@ -429,7 +435,7 @@ impl RunPlace {
 }
 
 /// Returns the thread of a stateless run under a key: the same for every request with this key.
-fn keyed_thread(caller: &Caller, body: &RunBody, key: &str) -> ApiResult<ThreadId> {
+fn keyed_thread(caller: &Caller, body: &RunBody, key: &CreationKey) -> ApiResult<ThreadId> {
     if body.on_completion.unwrap_or_default() == OnCompletion::Delete {
         // A request that is sent again after the run would start it again.
         return Err(ApiError::invalid(
@@ -437,31 +443,27 @@ fn keyed_thread(caller: &Caller, body: &RunBody, key: &str) -> ApiResult<ThreadI
              `on_completion` to `keep`",
         ));
     }
-    let name = wire::uuid_of_name(KEYED_THREADS, key.as_bytes());
-    caller.thread(&name.to_string())
+    caller.thread(&key.id("thread").to_string())
 }
 
 /// Returns the run of a request that was sent again under its key.
-fn repeated(
-    row: RunRow,
-    arguments: &Json,
-    place: RunPlace,
-    graph: Arc<Definition>,
-) -> ApiResult<Submitted> {
-    if row.arguments != *arguments {
-        return Err(DriveError::IdReused { run: row.id }.into());
-    }
-    Ok(Submitted {
+fn repeated(row: RunRow, place: RunPlace, graph: Arc<Definition>) -> Submitted {
+    Submitted {
         row,
         thread: place.thread,
         graph,
         is_temporary: place.is_temporary,
         dropped: Vec::new(),
-    })
+    }
 }
 
 /// Returns the metadata of a run: the assistant's, the thread's on top, then what the request says.
-fn run_metadata(body: &RunBody, assistant: &Assistant, thread: Option<&ThreadRow>) -> Json {
+fn run_metadata(
+    caller: &Caller,
+    body: &RunBody,
+    assistant: &Assistant,
+    thread: Option<&ThreadRow>,
+) -> Json {
     let mut metadata = assistant.metadata.as_object().cloned().unwrap_or_default();
     metadata.extend(thread.into_iter().flat_map(|row| row.metadata.clone()));
     let configured = body
@@ -478,6 +480,7 @@ fn run_metadata(body: &RunBody, assistant: &Assistant, thread: Option<&ThreadRow
     metadata.insert("graph_id".to_owned(), assistant.graph.clone().into());
     let id = wire::uuid(assistant.id.to_bytes());
     metadata.insert("assistant_id".to_owned(), id.into());
+    caller.mark_own(&mut metadata);
     Json::Object(metadata)
 }
 
@@ -490,8 +493,6 @@ fn delay_ms(body: &RunBody) -> ApiResult<u64> {
     }
 }
 
-/// Namespace of the ids of threads that are named by a key.
-const KEYED_THREADS: [u8; 16] = *b"superstep thread";
 /// Number of entries of later runs behind which the result of a run is found.
 const LOOKED_BACK: u32 = 64;
 /// Highest number of dropped names that a response lists, and the longest of them.

@@ -1,9 +1,12 @@
-//! The registry: runs, assistants and crons as rows.
+//! The registry: runs, assistants, crons, keys, deliveries and audit logs as rows.
 //!
 //! Every call is one transaction, so it happens as a whole or not at all. JSON is stored as text.
 
 mod assistants;
+mod audit;
 mod crons;
+mod deliveries;
+mod keys;
 mod runs;
 
 use rusqlite::{Connection, Row};
@@ -11,11 +14,12 @@ use serde_json::Value as Json;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::error::CheckpointError;
 use superstep_core::registry::{
-    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
-    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, TakenRun,
+    ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
+    AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, TakenRun,
 };
-use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
+use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
 use crate::Sqlite;
 use crate::fault::Fault;
@@ -62,7 +66,20 @@ impl Registry for Sqlite {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
-        Box::pin(async move { Ok(self.write(move |db| runs::take(db, now, limit)).await?) })
+        self.take_runs_except(now, limit, &[])
+    }
+
+    fn take_runs_except<'a>(
+        &'a self,
+        now: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<TakenRun>>> {
+        let skipped = skipped.to_vec();
+        Box::pin(async move {
+            let taken = self.write(move |db| runs::take(db, now, limit, &skipped));
+            Ok(taken.await?)
+        })
     }
 
     fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
@@ -313,6 +330,153 @@ impl Registry for Sqlite {
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
         let tick = tick.clone();
         Box::pin(async move { Ok(self.write(move |db| crons::fire(db, &tick)).await?) })
+    }
+
+    fn create_api_key<'a>(&'a self, key: &'a ApiKey) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let key = key.clone();
+        Box::pin(async move { Ok(self.write(move |db| keys::create(db, &key)).await?) })
+    }
+
+    fn api_key(&self, id: ApiKeyId) -> BoxFuture<'_, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(async move { Ok(self.read(move |db| keys::find(db, id)).await?) })
+    }
+
+    fn api_keys<'a>(
+        &'a self,
+        tenant: &'a str,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ApiKey>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.list(move |db| keys::list(db, &tenant, page)).await?) })
+    }
+
+    fn expire_api_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ApiKeyId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<ApiKey>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| keys::expire(db, &tenant, id, at))
+                .await?)
+        })
+    }
+
+    fn claim_request<'a>(
+        &'a self,
+        request: &'a RequestKey,
+    ) -> BoxFuture<'a, CheckpointResult<ClaimedRequest>> {
+        let request = request.clone();
+        Box::pin(async move { Ok(self.write(move |db| keys::claim(db, &request)).await?) })
+    }
+
+    fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.write(move |db| keys::sweep(db, now, limit)).await?) })
+    }
+
+    fn take_deliveries(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| deliveries::take(db, now, again, limit))
+                .await?)
+        })
+    }
+
+    fn end_attempt<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        attempts: u32,
+        end: &'a AttemptEnd,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        let (tenant, end) = (tenant.to_owned(), end.clone());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| deliveries::end_attempt(db, &tenant, id, attempts, &end, now))
+                .await?)
+        })
+    }
+
+    fn repeat_delivery<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Delivery>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| deliveries::repeat(db, &tenant, id, now))
+                .await?)
+        })
+    }
+
+    fn deliveries<'a>(
+        &'a self,
+        query: &'a DeliveryQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| deliveries::list(db, &query)).await?) })
+    }
+
+    fn next_delivery_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(self.read(deliveries::next_due).await?) })
+    }
+
+    fn sweep_deliveries(
+        &self,
+        unchanged_since: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| deliveries::sweep(db, unchanged_since, limit))
+                .await?)
+        })
+    }
+
+    fn append_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        entries: &'a [AuditEntry],
+    ) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        let (tenant, entries) = (tenant.to_owned(), entries.to_vec());
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| audit::append(db, &tenant, &entries))
+                .await?)
+        })
+    }
+
+    fn audit_head<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.read(move |db| audit::head(db, &tenant)).await?) })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .list(move |db| audit::list(db, &tenant, after, limit))
+                .await?)
+        })
+    }
+
+    fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
+        Box::pin(async move { Ok(self.list(audit::tenants).await?) })
     }
 }
 

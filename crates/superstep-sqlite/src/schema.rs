@@ -8,7 +8,7 @@
 //! two-column key without rowid; with 1,500-byte bodies 556 against 3,182.)
 //!
 //! `run` is the queue of runs and their history in one table; `assistant` and `assistant_version` are the assistants, `cron` the
-//! crons.
+//! crons. `delivery` is the outbox; `api_key` and `request_key` are the keys of callers; `audit` and `audit_head` the audit logs.
 //!
 //! The file has our application id, so we never mistake another program's database for ours, and a schema number. Migrations
 //! are never edited, only added.
@@ -42,6 +42,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::sql(REGISTRY),
     Migration::sql(LIFETIMES),
     Migration::sql(CRONS),
+    Migration::sql(OUTBOX),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -268,6 +269,81 @@ const CRONS: &str = "
         PRIMARY KEY (tenant, id)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX cron_next ON cron (next) WHERE next IS NOT NULL;
+";
+
+/// The outbox, the keys of callers, and the audit logs.
+///
+/// Deliveries are numbered in the order in which they are stored, as runs are, and have nothing to do with the row of their run:
+/// they outlive it. Only pending deliveries (status 0) are in the index that is read to send them, and only confirmed ones (status
+/// 1) in the one that is read to delete them.
+const OUTBOX: &str = "
+    CREATE TABLE delivery (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        tenant INTEGER NOT NULL,
+        id BLOB NOT NULL,
+        run BLOB NOT NULL,
+        thread TEXT NOT NULL,
+        status INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        due INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        updated INTEGER NOT NULL,
+        address TEXT NOT NULL,
+        event TEXT NOT NULL,
+        error TEXT NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX delivery_id ON delivery (tenant, id);
+    -- An index ends with the number of the row, so these two have the deliveries of a tenant or a run in order.
+    CREATE INDEX delivery_tenant ON delivery (tenant);
+    CREATE INDEX delivery_run ON delivery (tenant, run);
+    CREATE INDEX delivery_due ON delivery (due) WHERE status = 0;
+    CREATE INDEX delivery_delivered ON delivery (updated) WHERE status = 1;
+
+    -- The id of an API key is unique over all tenants: it is looked up before the tenant is known.
+    CREATE TABLE api_key (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        id BLOB NOT NULL UNIQUE,
+        tenant INTEGER NOT NULL,
+        principal TEXT NOT NULL,
+        name TEXT NOT NULL,
+        hash BLOB NOT NULL,
+        permissions INTEGER NOT NULL,
+        restricted INTEGER NOT NULL,
+        created INTEGER NOT NULL,
+        expires INTEGER
+    ) STRICT;
+    CREATE INDEX api_key_tenant ON api_key (tenant);
+
+    CREATE TABLE request_key (
+        tenant INTEGER NOT NULL,
+        principal TEXT NOT NULL,
+        key TEXT NOT NULL,
+        fingerprint BLOB NOT NULL,
+        at INTEGER NOT NULL,
+        expires INTEGER NOT NULL,
+        PRIMARY KEY (tenant, principal, key)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX request_key_expires ON request_key (expires);
+
+    CREATE TABLE audit (
+        tenant INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        principal TEXT NOT NULL,
+        action TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        previous BLOB NOT NULL,
+        hash BLOB NOT NULL,
+        PRIMARY KEY (tenant, seq)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE audit_head (
+        tenant INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL
+    ) STRICT;
 ";
 
 /// Opens the writing connection, and migrates the file to the newest schema.

@@ -2,6 +2,9 @@
 //!
 //! A namespace is stored as its segments, each followed by a separator that no segment can contain. So everything below a
 //! prefix is one index range, in whole segments and byte by byte, and the order of the texts is the order of the namespaces.
+//!
+//! The text of a named tenant's namespace begins with a mark, the tenant and a separator. No segment contains a mark either, so a
+//! key is unique within its tenant, the items of a tenant are one range as well, and the unnamed tenant's are after all marks.
 
 use rusqlite::{Connection, Row, ToSql, params};
 use serde_json::Value as Json;
@@ -73,7 +76,7 @@ impl Store for Sqlite {
         namespace: &'a Namespace,
         key: &'a str,
     ) -> BoxFuture<'a, StoreResult<bool>> {
-        let (namespace, key) = (encode(namespace.segments()), key.to_owned());
+        let (namespace, key) = (encode(namespace), key.to_owned());
         Box::pin(async move {
             let delete = move |connection: &Connection| {
                 let mut delete = connection
@@ -140,7 +143,7 @@ fn find(
         "SELECT namespace, key, value, created, updated, expires, checksum, refresh FROM item
          WHERE namespace = ?1 AND key = ?2 AND (expires IS NULL OR expires > ?3)",
     )?;
-    let mut rows = select.query(params![encode(namespace.segments()), key, now.0])?;
+    let mut rows = select.query(params![encode(namespace), key, now.0])?;
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
@@ -163,13 +166,13 @@ fn refresh(
             "UPDATE item SET expires = max(expires, ?3 + ttl_ms)
              WHERE namespace = ?1 AND key = ?2 AND expires > ?3 AND refresh",
         )?
-        .execute(params![encode(namespace.segments()), key, now.0])?;
+        .execute(params![encode(namespace), key, now.0])?;
     Ok(find(connection, namespace, key, now)?.map(|found| found.item))
 }
 
 fn put(connection: &Connection, put: &PutItem, now: Timestamp) -> Result<(), Fault> {
     let value = serde_json::to_string(&put.value)?;
-    let namespace = encode(put.namespace.segments());
+    let namespace = encode(&put.namespace);
     let checksum = checksum(&namespace, &put.key, &value);
     connection
         .prepare_cached(
@@ -211,7 +214,7 @@ fn put_if(
 
 /// Scans items from the newest on and decodes them one at a time, so only the page is in memory.
 fn search(connection: &Connection, search: &Search, now: Timestamp) -> Result<Vec<Item>, Fault> {
-    let Some((low, high)) = range(&search.prefix) else {
+    let Some((low, high)) = range(&search.tenant, &search.prefix) else {
         return Ok(Vec::new());
     };
     let mut ordered = connection.prepare_cached(
@@ -260,7 +263,7 @@ fn namespaces(
     now: Timestamp,
 ) -> Result<Vec<Namespace>, Fault> {
     let literal = query.prefix.iter().take_while(|segment| *segment != "*");
-    let Some((low, high)) = range(literal) else {
+    let Some((low, high)) = range(&query.tenant, literal) else {
         return Ok(Vec::new());
     };
     let mut select = connection.prepare_cached(
@@ -299,8 +302,9 @@ fn item(row: &Row<'_>) -> Result<Item, Fault> {
     // The checksum is missing if a version without checksums changed the item after the migration.
     if stored.is_some_and(|stored| stored != stored_checksum(namespace, key, value)) {
         let namespace = String::from_utf8_lossy(namespace);
+        let (_, segments) = split(&namespace);
         return Err(StoreError::Damaged {
-            namespace: namespace
+            namespace: segments
                 .split_terminator(SEPARATOR)
                 .map(str::to_owned)
                 .collect(),
@@ -345,32 +349,56 @@ pub(crate) fn fill_checksums(connection: &Connection) -> Result<(), Fault> {
     Ok(())
 }
 
-fn encode<'a>(segments: impl IntoIterator<Item = &'a String>) -> String {
-    segments
-        .into_iter()
-        .flat_map(|segment| [segment.as_str(), SEPARATOR])
-        .collect()
+fn encode(namespace: &Namespace) -> String {
+    encode_parts(namespace.tenant(), namespace.segments())
+}
+
+fn encode_parts<'a>(tenant: &str, segments: impl IntoIterator<Item = &'a String>) -> String {
+    let mut text = match tenant {
+        "" => String::new(),
+        tenant => [TENANT_MARK, tenant, SEPARATOR].concat(),
+    };
+    for segment in segments {
+        text.push_str(segment);
+        text.push_str(SEPARATOR);
+    }
+    text
 }
 
 fn decode(text: &str) -> Result<Namespace, StoreError> {
-    Namespace::new(text.split_terminator(SEPARATOR))
+    let (tenant, segments) = split(text);
+    Namespace::of_tenant(tenant, segments.split_terminator(SEPARATOR))
 }
 
-/// Returns the range of all namespaces below a prefix: from the first text, inclusive, to the second, exclusive. `None` if no
-/// namespace can have such a prefix.
-fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Box<dyn ToSql>)> {
+/// Splits the text of a namespace into the tenant and the segments.
+fn split(text: &str) -> (&str, &str) {
+    let named = text.strip_prefix(TENANT_MARK);
+    named
+        .and_then(|named| named.split_once(SEPARATOR))
+        .unwrap_or(("", text))
+}
+
+/// Returns the range of all namespaces of a tenant below a prefix: from the first text, inclusive, to the second, exclusive. `None`
+/// if no namespace can have such a prefix. A control character would reach into another tenant, or stand for two segments.
+fn range<'a>(
+    tenant: &str,
+    prefix: impl IntoIterator<Item = &'a String>,
+) -> Option<(String, Box<dyn ToSql>)> {
     let mut segments = Vec::new();
     for segment in prefix {
-        if segment.is_empty() || segment.contains(SEPARATOR) {
+        if segment.is_empty() || segment.chars().any(char::is_control) {
             return None;
         }
         segments.push(segment);
     }
-    if segments.is_empty() {
-        // SQLite sorts every text before any blob.
-        return Some((String::new(), Box::new(&[0_u8; 0])));
+    if tenant.chars().any(char::is_control) {
+        return None;
     }
-    let low = encode(segments);
+    if tenant.is_empty() && segments.is_empty() {
+        // SQLite sorts every text before any blob.
+        return Some((AFTER_SEPARATOR.to_owned(), Box::new(&[0_u8; 0])));
+    }
+    let low = encode_parts(tenant, segments);
     let high = format!(
         "{}{AFTER_SEPARATOR}",
         low.strip_suffix(SEPARATOR).unwrap_or(&low)
@@ -381,4 +409,6 @@ fn range<'a>(prefix: impl IntoIterator<Item = &'a String>) -> Option<(String, Bo
 /// A control character that no segment contains, and that sorts before every character that a segment may contain.
 const SEPARATOR: &str = "\u{1f}";
 const AFTER_SEPARATOR: &str = "\u{20}";
+/// Another such character, before the name of a tenant.
+const TENANT_MARK: &str = "\u{1e}";
 const TTL_MS_MAX: i64 = i64::MAX / 4;

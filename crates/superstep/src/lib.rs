@@ -70,6 +70,7 @@ mod spans;
 mod states;
 pub mod testing;
 mod thread;
+mod thread_log;
 mod thread_rows;
 
 pub use background::RunHandle;
@@ -81,7 +82,7 @@ pub use engine::Engine;
 pub use erased::{AnyGraph, AnyRunResult, AnyThread};
 pub use events::{Event, EventId, Events};
 pub use live_bus::{LiveBus, LiveDelivery, LiveMessage, Subscription};
-pub use run_queue::RunQueue;
+pub use run_queue::{QueueHealth, QueueOptions, RunEndHook, RunEndHookError, RunQueue};
 pub use run_stream::RunStream;
 pub use runtime::{RegisteredGraph, Runtime, RuntimeBuilder};
 #[cfg(feature = "schedule")]
@@ -95,16 +96,16 @@ pub use superstep_core::run::{
     Durability, RunOptions, RunReport, SegmentEnd, SegmentLimits, Suspension,
 };
 pub use superstep_core::{
-    AssistantId, Channel, ChannelKind, ChannelSet, Checkpointer, Command, CronId, END, Epoch,
-    Failed, FramePath, FrameSegment, Goto, Gotos, Graph, GraphBuilder, Interrupt, InterruptId,
-    Message, MessageWrite, Node, NodeCx, NodeError, NodeName, NodeRef, NodeStore, Outcome, Payload,
-    RetryPolicy, RunId, START, SendTo, Seq, Siblings, State, StateUpdate, SubgraphLife, Target,
-    TaskId, TestCx, ThreadId, Timeout, Timestamp, Value, View, WorkflowState, WorkflowUpdate,
-    WorkflowValue, with, workflow,
+    ApiKeyId, AssistantId, Channel, ChannelKind, ChannelSet, Checkpointer, Command, CronId,
+    DeliveryId, END, Epoch, Failed, FramePath, FrameSegment, Goto, Gotos, Graph, GraphBuilder,
+    Interrupt, InterruptId, Message, MessageWrite, Node, NodeCx, NodeError, NodeName, NodeRef,
+    NodeStore, Outcome, Payload, RetryPolicy, RunId, START, SendTo, Seq, Siblings, State,
+    StateUpdate, SubgraphLife, Target, TaskId, TestCx, ThreadId, Timeout, Timestamp, Value, View,
+    WorkflowState, WorkflowUpdate, WorkflowValue, with, workflow,
 };
 pub use superstep_core::{
-    channel, checkpoint, driver, error, graph, label, node, registry, run, schema, state, store,
-    trace,
+    channel, checkpoint, diff, driver, error, graph, label, node, registry, run, schema, state,
+    store, trace,
 };
 
 /// Re-exports of what most programs need.

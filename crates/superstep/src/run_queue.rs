@@ -2,6 +2,11 @@
 //! needed; with one, several processes share the queue.
 
 mod execution;
+mod hook;
+mod options;
+
+pub use hook::{RunEndHook, RunEndHookError};
+pub use options::{QueueHealth, QueueOptions};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -44,7 +49,7 @@ pub struct RunQueue {
 struct QueueState {
     runtime: Runtime,
     registry: Arc<dyn Registry>,
-    runs_max: usize,
+    options: QueueOptions,
     /// Whether other processes have a queue over the same registry, and an engine executes the runs.
     is_shared: bool,
     /// Whether a run may be pending: the dispatcher has something to look for.
@@ -60,6 +65,8 @@ struct QueueState {
     /// Callers that wait for the end of a run.
     waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<RunRow>>>>,
     is_draining: watch::Sender<bool>,
+    /// When the queue last looked for runs with room for them, began one or ended one.
+    progressed: Mutex<Instant>,
 }
 
 /// A run's tenant and id.
@@ -74,6 +81,15 @@ impl RunQueue {
         registry: Arc<dyn Registry>,
         runs_max: usize,
     ) -> Result<Self, DriveError> {
+        Self::start_with(runtime, registry, QueueOptions::new(runs_max)).await
+    }
+
+    /// Starts to execute the runs of a registry, as [`RunQueue::start`] does, with further options.
+    pub async fn start_with(
+        runtime: &Runtime,
+        registry: Arc<dyn Registry>,
+        options: QueueOptions,
+    ) -> Result<Self, DriveError> {
         let is_shared = runtime.driver().is_remote();
         if !is_shared {
             // One process has a queue over these stores: what it runs, it announces.
@@ -86,7 +102,7 @@ impl RunQueue {
         let shared = Arc::new(QueueState {
             runtime: runtime.clone(),
             registry,
-            runs_max: runs_max.max(1),
+            options,
             is_shared,
             may_have_pending: AtomicBool::new(true),
             wake: Notify::new(),
@@ -95,6 +111,7 @@ impl RunQueue {
             beginning: RwLock::default(),
             waiting: Mutex::default(),
             is_draining: watch::Sender::new(false),
+            progressed: Mutex::new(Instant::now()),
         });
         let mut dispatcher = JoinSet::new();
         dispatcher.spawn(dispatch(shared.clone()));
@@ -108,6 +125,15 @@ impl RunQueue {
     /// Returns the registry.
     pub fn registry(&self) -> &Arc<dyn Registry> {
         &self.shared.registry
+    }
+
+    /// Returns how the queue of this process is doing.
+    pub fn health(&self) -> QueueHealth {
+        QueueHealth {
+            executing: lock(&self.shared.executing).len(),
+            is_draining: *self.shared.is_draining.borrow(),
+            since_progress: lock(&self.shared.progressed).elapsed(),
+        }
     }
 
     /// Stores a run, to be executed when its turn comes: at once if its thread is free. Submitting a run again under the same id
@@ -293,7 +319,7 @@ async fn dispatch(shared: Arc<QueueState>) {
             looked = Instant::now();
             let limit = u32::try_from(room.min(TAKEN_AT_ONCE)).unwrap_or(u32::MAX);
             match take(&shared, limit).await {
-                Ok(taken) if taken == limit && shared.room() > 0 => continue,
+                Ok(Taken::AsManyAsWanted) if shared.room() > 0 => continue,
                 Ok(_) => next_look = shared.time_until_next().await,
                 Err(error) => {
                     shared.may_have_pending.store(true, Ordering::Relaxed);
@@ -312,11 +338,26 @@ async fn dispatch(shared: Arc<QueueState>) {
     }
 }
 
-/// Takes runs and executes them. Returns how many.
-async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<u32> {
+/// Whether there may be more to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    AsManyAsWanted,
+    Fewer,
+}
+
+/// Takes runs and executes them.
+async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<Taken> {
     // Before the registry is read: a run that is stored after that says so again.
     shared.may_have_pending.store(false, Ordering::Relaxed);
-    let taken = shared.registry.take_runs(shared.now(), limit).await?;
+    let (limit, full) = shared.tenant_room(limit);
+    let taken = match full.is_empty() {
+        true => shared.registry.take_runs(shared.now(), limit).await?,
+        false => {
+            let taken = shared.registry.take_runs_except(shared.now(), limit, &full);
+            taken.await?
+        }
+    };
+    shared.mark_progress();
     let count = taken.len() as u32;
     for run in taken {
         // Known before the task runs, so that a cancel finds it.
@@ -325,8 +366,9 @@ async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<u32> {
     }
     if count == limit {
         shared.may_have_pending.store(true, Ordering::Relaxed);
+        return Ok(Taken::AsManyAsWanted);
     }
-    Ok(count)
+    Ok(Taken::Fewer)
 }
 
 /// Touches the runs that this process waits for, and releases those that nobody touches, until the queue drains.
@@ -385,7 +427,33 @@ impl QueueState {
 
     /// Returns how many further runs may be executed.
     fn room(&self) -> usize {
-        self.runs_max.saturating_sub(lock(&self.executing).len())
+        let runs_max = self.options.runs_max;
+        runs_max.saturating_sub(lock(&self.executing).len())
+    }
+
+    /// Returns how many runs may be taken at once, and the tenants that may not have more of them. However many of those that are
+    /// taken belong to one other tenant, it has no more than it may.
+    fn tenant_room(&self, limit: u32) -> (u32, Vec<String>) {
+        let Some(tenant_max) = self.options.tenant_runs_max else {
+            return (limit, Vec::new());
+        };
+        let mut counts = BTreeMap::<String, usize>::new();
+        for (tenant, _) in lock(&self.executing).keys() {
+            match counts.get_mut(tenant) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(tenant.clone(), 1)),
+            }
+        }
+        let is_full = |count: usize| count >= tenant_max;
+        let most = counts.values().copied().filter(|count| !is_full(*count));
+        let left = tenant_max - most.max().unwrap_or(0);
+        let full = counts.into_iter().filter(|(_, count)| is_full(*count));
+        let full = full.map(|(tenant, _)| tenant).collect();
+        (limit.min(u32::try_from(left).unwrap_or(u32::MAX)), full)
+    }
+
+    fn mark_progress(&self) {
+        *lock(&self.progressed) = Instant::now();
     }
 
     /// Returns how long to wait until a pending run may be due, or may have been submitted by another process.
@@ -417,7 +485,11 @@ impl QueueState {
         }
         let key = (run.thread.tenant().to_owned(), run.id);
         let mut executing = lock(&self.executing);
-        let has_room = executing.len() < self.runs_max;
+        let has_room = executing.len() < self.options.runs_max
+            && self.options.tenant_runs_max.is_none_or(|tenant_max| {
+                let of_tenant = executing.keys().filter(|(tenant, _)| *tenant == key.0);
+                of_tenant.count() < tenant_max
+            });
         let (signal, cancelled) = watch::channel(false);
         match executing.entry(key.clone()) {
             Entry::Vacant(entry) if has_room => {
@@ -450,6 +522,7 @@ impl QueueState {
     fn spawn(self: &Arc<Self>, run: TakenRun, slot: RunSlot) {
         let mut executions = lock(&self.executions);
         while executions.try_join_next().is_some() {}
+        self.mark_progress();
         executions.spawn(execution::execute_to_its_end(self.clone(), run, slot));
     }
 
@@ -532,6 +605,8 @@ const END_POLL: Duration = Duration::from_millis(100);
 const TOUCH_EVERY: Duration = Duration::from_secs(2);
 /// How often the only process of a queue looks for runs that are marked as running and that it does not execute.
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
+/// How often a run is taken from the queue before it is given up, if it has never begun.
+const ATTEMPTS_MAX: u32 = 3;
 /// How many entries back the stop of a run is looked for.
 const LOOKED_BACK: u32 = 1_000;
 /// How long a run goes untouched before another process takes it over, if the runtime has no lease that says so.

@@ -8,10 +8,10 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use superstep_core::checkpoint::format::{Entry, InterruptRecord};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status, StoredBody,
+    Answer, AnswerBody, InterruptQuery, InterruptRow, Metadata, Page, Status,
 };
 use superstep_core::driver::ThreadRequest;
-use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::error::OpenError;
 use superstep_core::graph::Definition;
 use superstep_core::run::{
     self, Edit, EditNode, ForkFrom, OpenInterrupt, RunOptions, SubgraphState, ThreadEdit,
@@ -421,7 +421,8 @@ impl<S: State> Thread<S> {
     }
 
     /// Answers one interrupt and resumes the thread. Exactly one answer to an interrupt wins; every other caller gets
-    /// [`CheckpointError::NotOpen`]. Returns `None` if the thread is running: its owner continues with the answer.
+    /// [`CheckpointError::NotOpen`](superstep_core::error::CheckpointError::NotOpen). Returns `None` if the thread is running: its
+    /// owner continues with the answer.
     #[doc(alias = "resume")]
     pub async fn answer(
         &self,
@@ -568,62 +569,17 @@ impl<S: State> Thread<S> {
 
     /// Returns at most `limit` entries after a sequence number, oldest first.
     pub async fn history(&self, after: Seq, limit: u32) -> Result<Vec<HistoryEntry>, DriveError> {
-        let stored = self
-            .runtime
-            .local
-            .store()
-            .entries(&self.id, after, limit)
-            .await?;
-        let read = |stored: StoredBody| {
-            let entry = Entry::read(&stored, &self.id)?;
-            Ok(HistoryEntry {
-                seq: stored.seq,
-                entry,
-            })
-        };
-        Ok(stored
-            .into_iter()
-            .map(read)
-            .collect::<Result<_, _>>()
-            .map_err(|error: superstep_core::error::FormatError| CheckpointError::from(error))?)
+        self.runtime.entries_of(&self.id, after, limit).await
     }
 
     /// Returns everything that happened on the thread, as a tree of spans with their times. `Display` prints the tree.
     pub async fn trace(&self) -> Result<Trace, DriveError> {
-        let mut entries = Vec::new();
-        loop {
-            let after = entries.last().map_or(Seq(0), |(seq, _)| *seq);
-            let more = self.history(after, TRACE_PAGE).await?;
-            let is_all = more.len() < TRACE_PAGE as usize;
-            entries.extend(more.into_iter().map(|past| (past.seq, past.entry)));
-            if is_all {
-                break;
-            }
-        }
-        let questions = self.all_interrupts().await?;
-        Ok(Trace::read(&self.id, &entries, &questions))
+        self.runtime.trace_of(&self.id).await
     }
 
     /// Returns all interrupts of the thread, answered ones included.
     pub(crate) async fn all_interrupts(&self) -> Result<Vec<InterruptRow>, DriveError> {
-        let mut found = Vec::new();
-        loop {
-            let query = InterruptQuery {
-                tenant: self.id.tenant().to_owned(),
-                thread: Some(self.id.clone()),
-                page: Page {
-                    limit: TRACE_PAGE,
-                    offset: found.len() as u32,
-                },
-                ..InterruptQuery::default()
-            };
-            let more = self.runtime.local.store().interrupts(&query).await?;
-            let is_all = more.len() < TRACE_PAGE as usize;
-            found.extend(more);
-            if is_all {
-                return Ok(found);
-            }
-        }
+        self.runtime.all_interrupts_of(&self.id).await
     }
 
     /// Streams what happens on the thread after an entry: first what is stored, then live.
@@ -838,7 +794,5 @@ impl<S: State> fmt::Debug for Thread<S> {
     }
 }
 
-/// Number of entries that a trace reads at once.
-const TRACE_PAGE: u32 = 1_000;
 /// How often the store is asked whether a run that another task or process drives has stopped.
 const RESULT_POLL: Duration = Duration::from_millis(100);

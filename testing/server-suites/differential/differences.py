@@ -225,8 +225,6 @@ def is_not_found(script: str, ours: Call, theirs: Call) -> bool:
     if ours.get("status") != 404:
         return False
     path = ours["call"]
-    if path.endswith("/copy"):
-        return theirs.get("status") == 409
     return theirs.get("status") == 200 and path.endswith(("/join", "/state"))
 
 

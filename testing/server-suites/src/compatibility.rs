@@ -85,10 +85,7 @@ test compares the two.
 ";
 
 /// What every method that creates a run lacks.
-const RUN_NOTE: &str =
-    "no webhooks, feedback or `goto` with an `input` ([limits](server.md#limits))";
-/// What the methods lack that say what the runs of a cron are.
-const CRON_NOTE: &str = "no webhooks";
+const RUN_NOTE: &str = "no feedback or `goto` with an `input` ([limits](server.md#limits))";
 
 #[rustfmt::skip]
 const CLIENTS: &[Client] = &[
@@ -128,10 +125,10 @@ const CLIENTS: &[Client] = &[
         supported("runs.join", ""),
         supported("runs.join_stream", ""),
         supported("runs.delete", ""),
-        partly("crons.create_for_thread", CRON_NOTE),
-        partly("crons.create", CRON_NOTE),
+        supported("crons.create_for_thread", ""),
+        supported("crons.create", ""),
         supported("crons.delete", ""),
-        partly("crons.update", CRON_NOTE),
+        supported("crons.update", ""),
         supported("crons.search", ""),
         supported("crons.count", ""),
         partly("store.put_item", "ignores `index`"),
@@ -166,7 +163,7 @@ const CLIENTS: &[Client] = &[
         supported("threads.getHistory", ""),
         supported("threads.joinStream", ""),
         supported("threads.stream", "over server-sent events and over WebSocket"),
-        partly("runs.stream", "no webhooks, feedback or `goto` with an `input` ([limits](server.md#limits)); the mode `tools` is refused (422)"),
+        partly("runs.stream", "no feedback or `goto` with an `input` ([limits](server.md#limits)); the mode `tools` is refused (422)"),
         partly("runs.create", RUN_NOTE),
         partly("runs.createBatch", RUN_NOTE),
         partly("runs.wait", RUN_NOTE),
@@ -177,9 +174,9 @@ const CLIENTS: &[Client] = &[
         supported("runs.join", ""),
         partly("runs.joinStream", "the mode `tools` is refused (422)"),
         supported("runs.delete", ""),
-        partly("crons.createForThread", CRON_NOTE),
-        partly("crons.create", CRON_NOTE),
-        partly("crons.update", CRON_NOTE),
+        supported("crons.createForThread", ""),
+        supported("crons.create", ""),
+        supported("crons.update", ""),
         supported("crons.delete", ""),
         supported("crons.search", ""),
         supported("crons.count", ""),

@@ -1,4 +1,4 @@
-//! `javascript`: the API suite of langgraphjs, unmodified, against our server.
+//! `javascript`: the API suite of langgraphjs, unmodified, against our server. `javascript-auth`: its suite for authentication.
 //!
 //! No npm package has its tests, so they are copied from a checkout of langgraphjs next to the npm packages that they import, in
 //! the cache folder. They have the address of the server built in, so they run in a network namespace of their own, with a
@@ -15,12 +15,47 @@ use harness::workspace::{cache, in_words, output_of};
 
 use crate::graphs::GraphSet;
 use crate::junit::SuiteResults;
-use crate::namespace::{BuiltInAddress, open_built_in_address};
+use crate::namespace::{BuiltInAddress, FIXED_PORT, open_built_in_address};
 use crate::python_suite::wait_for_results;
 
-/// What was typed after `javascript`.
+/// Which tests of langgraphjs run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum JavaScriptTests {
+    #[default]
+    Api,
+    /// Those for a server that authenticates its callers.
+    Auth,
+}
+
+impl JavaScriptTests {
+    /// Name of the command that runs them.
+    fn command(self) -> &'static str {
+        match self {
+            Self::Api => "javascript",
+            Self::Auth => "javascript-auth",
+        }
+    }
+
+    fn files(self) -> &'static [&'static str] {
+        match self {
+            Self::Api => &["tests/api.test.mts", "tests/protocol-transport.test.mts"],
+            Self::Auth => &["tests/auth.test.mts"],
+        }
+    }
+
+    /// Port of the address that they have built in.
+    fn port(self) -> u16 {
+        match self {
+            Self::Api => FIXED_PORT,
+            Self::Auth => 2025,
+        }
+    }
+}
+
+/// What was typed after `javascript` or `javascript-auth`.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JavaScriptArgs {
+    pub(crate) tests: JavaScriptTests,
     /// Folder of a checkout of langgraphjs.
     pub(crate) checkout: PathBuf,
     /// Only tests whose names match this regular expression.
@@ -35,6 +70,7 @@ pub(crate) struct JavaScriptArgs {
 /// What the suite runs with. Inside of the namespace, this program gets it on its command line, apart from the store.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct JavaScriptPart {
+    pub(crate) tests: JavaScriptTests,
     pub(crate) only: Option<String>,
     pub(crate) store: String,
     /// Where the packages and the tests are.
@@ -49,6 +85,7 @@ pub(crate) fn run(args: &JavaScriptArgs) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("suite.db").display().to_string();
     let part = JavaScriptPart {
+        tests: args.tests,
         only: args.only.clone(),
         store: args.store.clone().unwrap_or(file),
         suite,
@@ -65,20 +102,29 @@ pub(crate) fn run(args: &JavaScriptArgs) -> anyhow::Result<()> {
     if results.passed() < results.of() {
         part.print_log();
     }
-    results.report("javascript", "langgraphjs", args.json, args.expect)
+    results.report(args.tests.command(), "langgraphjs", args.json, args.expect)
 }
 
 /// Runs the suite in a namespace where that can be, and otherwise here if the port is free.
 fn run_at_fixed_address(part: &JavaScriptPart) -> anyhow::Result<()> {
+    // The original is a program, `tests/graphs/auth.mts`; this says the same.
+    let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("auth/policy.json");
     let server = BuiltInAddress {
         store: &part.store,
         graphs: GraphSet::JavaScript,
+        port: part.tests.port(),
+        policy: (part.tests == JavaScriptTests::Auth).then_some(&*policy),
         log: &part.log(),
         folder: &part.folder,
     };
     let inside = |command: &mut Command| {
         command
-            .args([NAMESPACE_COMMAND, "--suite"])
+            .args([
+                NAMESPACE_COMMAND,
+                "--tests",
+                part.tests.command(),
+                "--suite",
+            ])
             .arg(&part.suite)
             .arg("--folder")
             .arg(&part.folder);
@@ -94,7 +140,7 @@ pub(crate) const NAMESPACE_COMMAND: &str = "javascript-in-namespace";
 
 /// Runs inside of the namespace.
 pub(crate) fn run_in_namespace(part: &JavaScriptPart, socket: PathBuf) -> anyhow::Result<()> {
-    open_built_in_address(socket)?;
+    open_built_in_address(socket, part.tests.port())?;
     part.test()
 }
 
@@ -121,7 +167,7 @@ impl JavaScriptPart {
             .args(["node_modules/vitest/vitest.mjs", "run"])
             .args(["--reporter=default", "--reporter=junit"])
             .arg(format!("--outputFile.junit={}", junit.display()))
-            .args(TESTS)
+            .args(self.tests.files())
             // With it, the tests start the JavaScript server.
             .env_remove("CI")
             .env("LANGSMITH_TRACING", "false")
@@ -188,9 +234,14 @@ fn install_packages(folder: &Path) -> anyhow::Result<()> {
 
 fn copy_tests(checkout: &Path, suite: &Path) -> anyhow::Result<()> {
     let library = checkout.join(LIBRARY);
-    remove_folder(&suite.join("tests"))?;
+    for folder in ["tests", "src"] {
+        remove_folder(&suite.join(folder))?;
+    }
     fs::create_dir(suite.join("tests"))?;
-    for file in TESTS.iter().chain(&USED_BY_TESTS) {
+    fs::create_dir_all(suite.join("src/auth"))?;
+    let all = [JavaScriptTests::Api, JavaScriptTests::Auth];
+    let tests = all.iter().flat_map(|tests| tests.files());
+    for file in tests.chain(&USED_BY_TESTS) {
         let from = library.join(file);
         fs::copy(&from, suite.join(file)).with_context(|| {
             format!(
@@ -204,15 +255,15 @@ fn copy_tests(checkout: &Path, suite: &Path) -> anyhow::Result<()> {
 
 /// Folder of the suite in langgraphjs.
 const LIBRARY: &str = "libs/langgraph-api";
-const TESTS: [&str; 2] = ["tests/api.test.mts", "tests/protocol-transport.test.mts"];
-const USED_BY_TESTS: [&str; 3] = [
+const USED_BY_TESTS: [&str; 4] = [
+    "src/auth/index.mts",
     "tests/utils.mts",
     "tests/schema-expectations.mts",
     "vitest.config.js",
 ];
 
 /// What the suite runs with.
-const PACKAGES: [&str; 7] = [
+const PACKAGES: [&str; 9] = [
     "@langchain/langgraph-sdk@1.12.0",
     "@langchain/langgraph@1.4.18",
     "@langchain/core@1.2.13",
@@ -220,6 +271,8 @@ const PACKAGES: [&str; 7] = [
     "wait-port@1.1.0",
     "postgres@3.4.9",
     "zod@4.6.7",
+    "hono@4.13.18",
+    "jose@6.2.17",
 ];
 
 /// Lists what was installed; written last.

@@ -4,7 +4,8 @@
 //! SDK, runs it against such a server, and counts what passed; `javascript` does so with the suite of a checkout of langgraphjs.
 //! `react` runs the suite of its React hooks, and `apps` drives the web apps for LangGraph's server, both in a browser.
 //! `cargo xtask suites` starts this program. `differential` makes the same calls to our server as were made to LangGraph's, and
-//! compares the answers. `compatibility` writes the page that lists what the server supports of each client.
+//! compares the answers. `compatibility` writes the page that lists what the server supports of each client. `protocols` runs the
+//! official clients of MCP, A2A and AG-UI.
 
 mod apps_suite;
 mod cluster;
@@ -14,6 +15,7 @@ mod graphs;
 mod javascript_suite;
 mod junit;
 mod namespace;
+mod protocols_suite;
 mod python_suite;
 mod react_suite;
 mod serve;
@@ -30,7 +32,8 @@ use tracing_subscriber::EnvFilter;
 use apps_suite::{AppsArgs, BROWSER};
 use differential::{DifferentialArgs, ReferenceSource};
 use graphs::GraphSet;
-use javascript_suite::{JavaScriptArgs, JavaScriptPart};
+use javascript_suite::{JavaScriptArgs, JavaScriptPart, JavaScriptTests};
+use protocols_suite::ProtocolsArgs;
 use python_suite::{NAMESPACE_COMMAND, PartArgs, PythonArgs};
 use react_suite::ReactArgs;
 use serve::ServeArgs;
@@ -41,8 +44,9 @@ Run the test suites of official LangGraph clients against our server.
 usage: server-suites <command>
 
 commands:
-  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps]
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps] [--auth FILE]
                                 serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
+                                --auth    policy file: callers have to authenticate
   python [--only EXPR] [--store STORE] [--expect N] [--json]
                                 run the integration suite of the Python SDK
                                 --only    only tests that match an expression of pytest
@@ -60,6 +64,8 @@ commands:
                                 run the API suite of langgraphjs
                                 --checkout  folder of a checkout of langgraphjs: no npm package has these tests
                                 --only      only tests whose names match a regular expression
+  javascript-auth --checkout PATH [--only NAME] [--store STORE] [--expect N] [--json]
+                                run the suite of langgraphjs for authentication
   react --checkout PATH [--only NAME] [--browser FILE] [--store STORE] [--expect N] [--json]
                                 run the browser suite of the React hooks of langgraphjs
                                 --checkout  folder of a checkout of langgraphjs: no npm package has these tests
@@ -71,6 +77,9 @@ commands:
                                 --only         only an app, `remote-graph`, or drives whose names contain a text
                                 --screenshots  where pictures of the pages go (default: none are taken)
                                 --browser      program of Chromium (default: /usr/bin/chromium)
+  protocols [--only NAME] [--store STORE]
+                                run the official clients of MCP, A2A and AG-UI, and the conformance suite of MCP
+                                --only  only tests whose names match a regular expression
   help                          print this
 
 STORE is the path of a SQLite file, or postgres://…, or restate:postgres://… to run threads in the Restate of `cargo xtask services up`
@@ -107,6 +116,7 @@ enum Command {
     JavaScriptInNamespace(JavaScriptPart, PathBuf),
     React(ReactArgs),
     Apps(AppsArgs),
+    Protocols(ProtocolsArgs),
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
@@ -132,6 +142,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         }
         Command::React(args) => react_suite::run(&args),
         Command::Apps(args) => apps_suite::run(&args),
+        Command::Protocols(args) => protocols_suite::run(&args),
     }
 }
 
@@ -164,10 +175,12 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         NAMESPACE_COMMAND => parse_namespace(parser),
         "differential" => parse_differential(parser),
         "compatibility" => parse_compatibility(parser),
-        "javascript" => parse_javascript(parser),
+        "javascript" => parse_javascript(parser, JavaScriptTests::Api),
+        "javascript-auth" => parse_javascript(parser, JavaScriptTests::Auth),
         javascript_suite::NAMESPACE_COMMAND => parse_javascript_namespace(parser),
         "react" => Ok(ReactArgs::parse(parser)?.map_or(Command::Help, Command::React)),
         "apps" => parse_apps(parser),
+        "protocols" => Ok(ProtocolsArgs::parse(parser)?.map_or(Command::Help, Command::Protocols)),
         unknown => Err(format!("there is no command `{unknown}`").into()),
     }
 }
@@ -175,8 +188,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 fn parse_serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut store, mut address) = (None, "127.0.0.1:2024".to_owned());
     let mut graphs = GraphSet::default();
+    let mut policy: Option<PathBuf> = None;
     while let Some(arg) = parser.next()? {
         match arg {
+            Long("auth") => policy = Some(parser.value()?.into()),
             Long("store") => store = Some(parser.value()?.string()?),
             Long("address") => address = parser.value()?.string()?,
             Long("graphs") => graphs = parser.value()?.parse_with(GraphSet::parse)?,
@@ -189,6 +204,7 @@ fn parse_serve(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         address,
         store,
         graphs,
+        policy,
     }))
 }
 
@@ -255,7 +271,10 @@ fn parse_compatibility(mut parser: lexopt::Parser) -> Result<Command, lexopt::Er
     Ok(Command::Compatibility { is_check })
 }
 
-fn parse_javascript(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+fn parse_javascript(
+    mut parser: lexopt::Parser,
+    tests: JavaScriptTests,
+) -> Result<Command, lexopt::Error> {
     let mut checkout: Option<PathBuf> = None;
     let (mut only, mut store, mut expect, mut json) = (None, None, None, false);
     while let Some(arg) = parser.next()? {
@@ -269,8 +288,9 @@ fn parse_javascript(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
             other => return Err(other.unexpected()),
         }
     }
-    let checkout = checkout.ok_or("`javascript` needs `--checkout`, a checkout of langgraphjs")?;
+    let checkout = checkout.ok_or("this suite needs `--checkout`, a checkout of langgraphjs")?;
     Ok(Command::JavaScript(JavaScriptArgs {
+        tests,
         checkout,
         only,
         store,
@@ -280,12 +300,19 @@ fn parse_javascript(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
 }
 
 fn parse_javascript_namespace(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut tests = JavaScriptTests::default();
     let mut only = None;
     let (mut suite, mut folder): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let mut socket: Option<PathBuf> = None;
     while let Some(arg) = parser.next()? {
         match arg {
             Long("only") => only = Some(parser.value()?.string()?),
+            Long("tests") => {
+                tests = match parser.value()?.string()?.as_str() {
+                    "javascript-auth" => JavaScriptTests::Auth,
+                    _ => JavaScriptTests::Api,
+                };
+            }
             Long("suite") => suite = Some(parser.value()?.into()),
             Long("folder") => folder = Some(parser.value()?.into()),
             Long("socket") => socket = Some(parser.value()?.into()),
@@ -295,6 +322,7 @@ fn parse_javascript_namespace(mut parser: lexopt::Parser) -> Result<Command, lex
     let needed =
         "this command is for `javascript`, which passes `--suite`, `--folder` and `--socket`";
     let part = JavaScriptPart {
+        tests,
         only,
         store: String::new(),
         suite: suite.ok_or(needed)?,
@@ -349,6 +377,7 @@ mod tests {
                 address: "127.0.0.1:2024".to_owned(),
                 store: "a.db".to_owned(),
                 graphs: GraphSet::Lab,
+                policy: None,
             }))
         );
         assert_eq!(
@@ -377,6 +406,7 @@ mod tests {
         assert_eq!(
             parse_line("javascript --checkout /tmp/js --only stream --expect 40"),
             Ok(Command::JavaScript(JavaScriptArgs {
+                tests: JavaScriptTests::Api,
                 checkout: PathBuf::from("/tmp/js"),
                 only: Some("stream".to_owned()),
                 store: None,

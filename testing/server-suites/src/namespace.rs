@@ -21,6 +21,10 @@ use crate::server_process::ServerProcess;
 pub(crate) struct BuiltInAddress<'a> {
     pub(crate) store: &'a str,
     pub(crate) graphs: GraphSet,
+    /// Port of the built-in address.
+    pub(crate) port: u16,
+    /// The policy file of a server that authenticates its callers.
+    pub(crate) policy: Option<&'a Path>,
     /// Where the server writes what it reports.
     pub(crate) log: &'a Path,
     /// Where the socket goes.
@@ -38,13 +42,20 @@ impl BuiltInAddress<'_> {
         let is_namespaced = output_of(Command::new("unshare").args(["-rn", "true"])).is_ok();
         let address = match is_namespaced {
             true => format!("127.0.0.1:{}", free_port()),
-            false => fixed_address(),
+            false => address_of(self.port),
         };
         ensure!(
-            is_namespaced || is_free(FIXED_PORT),
-            "port {FIXED_PORT}, which the suite has built in, is in use, and there can be no network namespace"
+            is_namespaced || is_free(self.port),
+            "port {}, which the suite has built in, is in use, and there can be no network namespace",
+            self.port
         );
-        let server = ServerProcess::start(&address, self.store, self.graphs, self.log)?;
+        let server = ServerProcess::start_with_policy(
+            &address,
+            self.store,
+            self.graphs,
+            self.log,
+            self.policy,
+        )?;
         let tested = match is_namespaced {
             true => self.run_inside(address, inside),
             false => here(),
@@ -79,9 +90,9 @@ impl BuiltInAddress<'_> {
 }
 
 /// Called inside of a namespace, which has no network yet, not even loopback: lets the built-in address lead to the server.
-pub(crate) fn open_built_in_address(socket: PathBuf) -> anyhow::Result<()> {
+pub(crate) fn open_built_in_address(socket: PathBuf, port: u16) -> anyhow::Result<()> {
     output_of(Command::new("python3").args(["-c", LOOPBACK_UP]))?;
-    let listener = TcpListener::bind(fixed_address())?;
+    let listener = TcpListener::bind(address_of(port))?;
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             if let Ok(server) = UnixStream::connect(&socket) {
@@ -109,10 +120,15 @@ fn relay(tcp: TcpStream, unix: UnixStream) {
 }
 
 pub(crate) fn fixed_address() -> String {
-    format!("127.0.0.1:{FIXED_PORT}")
+    address_of(FIXED_PORT)
 }
 
-const FIXED_PORT: u16 = 2024;
+fn address_of(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+/// Port that most suites have built in.
+pub(crate) const FIXED_PORT: u16 = 2024;
 
 /// What `ip link set lo up` does, which is not installed everywhere: `SIOCSIFFLAGS` with `IFF_UP | IFF_RUNNING`.
 const LOOPBACK_UP: &str = "\

@@ -19,7 +19,7 @@ use services::make_python;
 
 use crate::graphs::GraphSet;
 use crate::junit::SuiteResults;
-use crate::namespace::{BuiltInAddress, fixed_address, open_built_in_address};
+use crate::namespace::{BuiltInAddress, FIXED_PORT, fixed_address, open_built_in_address};
 use crate::server_process::ServerProcess;
 
 /// What was typed after `python`.
@@ -70,6 +70,8 @@ fn run_at_fixed_address(suite: &PythonSuite, run: &PartArgs) -> anyhow::Result<(
     let server = BuiltInAddress {
         store: &run.store,
         graphs: GraphSet::Python,
+        port: FIXED_PORT,
+        policy: None,
         log: &run.log(Part::FixedAddress),
         folder: &run.folder,
     };
@@ -91,7 +93,7 @@ pub(crate) const NAMESPACE_COMMAND: &str = "python-in-namespace";
 
 /// Runs inside of the namespace.
 pub(crate) fn run_in_namespace(run: &PartArgs, socket: PathBuf) -> anyhow::Result<()> {
-    open_built_in_address(socket)?;
+    open_built_in_address(socket, FIXED_PORT)?;
     let suite = PythonSuite::install()?;
     suite.test(Part::FixedAddress, &fixed_address(), run)
 }

@@ -1,5 +1,6 @@
 //! `serve`: the server with one set of graphs, over one database.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,7 +11,7 @@ use superstep::registry::{AssistantQuery, Registry};
 use superstep::store::Store;
 use superstep::{Checkpointer, Runtime, Timestamp};
 use superstep_postgres::{Options, Postgres};
-use superstep_server::Server;
+use superstep_server::{Authentication, Server};
 use superstep_sqlite::Sqlite;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,6 +27,8 @@ pub(crate) struct ServeArgs {
     /// Path of a SQLite file, or the address of a PostgreSQL database; after `restate:`, that of one whose threads run in a cluster.
     pub(crate) store: String,
     pub(crate) graphs: GraphSet,
+    /// The policy file, if callers have to authenticate.
+    pub(crate) policy: Option<PathBuf>,
 }
 
 /// Whether a store is a PostgreSQL database rather than a file.
@@ -84,6 +87,12 @@ where
     let mut builder = Server::builder(runtime.clone(), registry.clone()).store(long_term.clone());
     for graph in graphs {
         builder = builder.graph(graph);
+    }
+    if let Some(file) = &args.policy {
+        let policy = std::fs::read_to_string(file);
+        let policy = policy.with_context(|| format!("cannot read `{}`", file.display()))?;
+        let folder = file.parent().unwrap_or(Path::new(""));
+        builder = builder.authentication(Authentication::from_json(&policy, folder)?);
     }
     let server = builder.start().await?;
     set_up_assistants(&*registry, args.graphs, runtime.now()).await?;

@@ -26,6 +26,17 @@ impl ServerProcess {
         graphs: GraphSet,
         log: &Path,
     ) -> anyhow::Result<Self> {
+        Self::start_with_policy(address, store, graphs, log, None)
+    }
+
+    /// Starts a server that authenticates its callers if there is a policy file.
+    pub(crate) fn start_with_policy(
+        address: &str,
+        store: &str,
+        graphs: GraphSet,
+        log: &Path,
+        policy: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let written = File::create(log);
         let written = written.with_context(|| format!("cannot create `{}`", log.display()))?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -35,6 +46,9 @@ impl ServerProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(written);
+        if let Some(policy) = policy {
+            command.arg("--auth").arg(policy);
+        }
         let child = command.spawn().context("the server cannot be started")?;
         let mut server = Self {
             child,

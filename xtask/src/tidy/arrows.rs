@@ -12,7 +12,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep", &["superstep-core"]),
     // It spreads the runs of the local driver over processes, segment by segment.
     ("superstep-restate", &["superstep"]),
-    ("superstep-server", &["superstep"]),
+    // It knows no graphs, so that whatever calls an address that someone else chose can use it.
+    ("superstep-http", &[]),
+    ("superstep-server", &["superstep", "superstep-http"]),
     ("superstep-sqlite", &["superstep-core"]),
     ("superstep-postgres", &["superstep-core"]),
     ("superstep-llm", &[]),
@@ -97,6 +99,7 @@ const AGENT: &[&str] = &[
     "archie-agent",
     "superstep",
     "superstep-agent",
+    "superstep-http",
     "superstep-llm",
 ];
 

@@ -170,8 +170,9 @@ impl ExecuteRequest {
         selected: Option<&str>,
         cx: &NodeCx,
     ) -> Result<Result<(String, Json), (Option<String>, String)>, NodeError> {
+        let api_client = self.0.api_client.of_tenant(cx);
         let read: ReadOutcome = cx
-            .step(name, || self.0.api_client.read(catalogue, exact, selected))
+            .step(name, || api_client.read(catalogue, exact, selected))
             .await?;
         Ok(match read {
             ReadOutcome::Failed { why } => {

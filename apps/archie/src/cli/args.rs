@@ -8,8 +8,10 @@ use crate::cli::settings::SettingOptions;
 use crate::commands::analyze::AnalyzeArgs;
 use crate::commands::api::ApiArgs;
 use crate::commands::atris::AtrisArgs;
+use crate::commands::audit::AuditArgs;
 use crate::commands::docs::DocsArgs;
 use crate::commands::inquiry::{AskArgs, BuildContextArgs};
+use crate::commands::keys::KeysArgs;
 use crate::commands::mail::MailArgs;
 use crate::commands::mcp::McpArgs;
 use crate::commands::sheet::SheetArgs;
@@ -117,6 +119,10 @@ pub enum Command {
     New(NewArgs),
     /// Serve the agents over HTTP, for LangGraph clients and chat pages
     Serve(ServeArgs),
+    /// List or verify the audit log of a server
+    Audit(AuditArgs),
+    /// Create, list, rotate or revoke API keys of `serve --auth`
+    Keys(KeysArgs),
     /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
     /// Back up the database to a file while it is in use
@@ -187,18 +193,57 @@ pub struct NewArgs {
 /// Where to serve the agents.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ServeArgs {
-    /// Address to listen at, on this machine only
+    /// Address to listen at; others than loopback need --auth
     #[arg(long, default_value = "127.0.0.1:2024", value_name = "ADDR")]
     pub listen: std::net::SocketAddr,
     /// Origin of a web page that may call the server, besides local ones
     #[arg(long, value_name = "ORIGIN")]
     pub allow_origin: Vec<String>,
+    /// Name by which clients reach the server, besides localhost
+    #[arg(long, value_name = "HOST")]
+    pub allow_host: Vec<String>,
+    /// Policy file: who may call the server, and what for (JSON)
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub auth: Option<PathBuf>,
     /// Highest number of runs at once
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub concurrent_runs: usize,
     /// Folder for the files of threads. Default: `files` in the home folder
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     pub files: Option<std::path::PathBuf>,
+    /// Host that webhooks may go to although it is private
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub webhook_host: Vec<superstep_server::AllowedHost>,
+    /// File with the secrets that sign webhooks, one per line
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub webhook_secret_file: Option<std::path::PathBuf>,
+    /// Refuse webhooks without TLS
+    #[arg(long)]
+    pub webhook_https: bool,
+    /// Print a line of JSON for each request
+    #[arg(long)]
+    pub access_log: bool,
+    /// Record changes, answers and tool calls in the audit log
+    #[arg(long)]
+    pub audit: bool,
+    /// File with the secret under which audit entries are hashed
+    #[arg(long, value_name = "FILE", requires = "audit", value_hint = clap::ValueHint::FilePath)]
+    pub audit_key_file: Option<std::path::PathBuf>,
+    /// Highest number of a tenant's requests per second
+    #[arg(long, value_name = "N")]
+    pub tenant_requests: Option<u32>,
+    /// Highest number of a tenant's new runs per minute
+    #[arg(long, value_name = "N")]
+    pub tenant_runs: Option<u32>,
+    /// Highest number of a tenant's open requests
+    #[arg(long, value_name = "N")]
+    pub tenant_streams: Option<u32>,
+    /// Highest number of a tenant's active runs
+    #[arg(long, value_name = "N")]
+    pub tenant_active: Option<u32>,
+    /// Highest number of a tenant's runs at once
+    #[arg(long, value_name = "N")]
+    pub tenant_concurrent: Option<u32>,
 }
 
 /// Where to listen.
@@ -400,8 +445,10 @@ impl Command {
     pub fn needs_home(&self) -> bool {
         !matches!(
             self,
-            Self::Completions { .. }
+            Self::Audit(_)
+                | Self::Completions { .. }
                 | Self::Demo(_)
+                | Self::Keys(_)
                 | Self::New(_)
                 | Self::Serve(_)
                 | Self::Worker(_)

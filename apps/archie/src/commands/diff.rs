@@ -1,11 +1,12 @@
 //! `archie diff`: compares two states, those of open subgraphs included.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use anyhow::Context;
 use archie_agent::{Exit, Terminal};
 use serde_json::{Map, Value as Json, json};
 use superstep::Seq;
+use superstep::diff::{StateFields, compared_graphs};
 
 use super::sheet_diff;
 use super::value_diff::differences;
@@ -53,22 +54,8 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// A thread at one point in time.
-struct LoadedState {
-    fields: Map<String, Json>,
-    /// States of open subgraphs, by the names of the nodes on the path. A node that was sent to several times has several,
-    /// each with the id of its tasks.
-    subgraphs: BTreeMap<String, Vec<Invocation>>,
-}
-
-/// State of one invocation of a subgraph.
-struct Invocation {
-    tasks: String,
-    fields: Map<String, Json>,
-}
-
 /// Loads the state of `THREAD` or `THREAD@ENTRY`.
-async fn load(named: &str, app: &App) -> anyhow::Result<LoadedState> {
+async fn load(named: &str, app: &App) -> anyhow::Result<StateFields> {
     let (prefix, at) = match named.split_once('@') {
         Some((prefix, entry)) => {
             let entry = entry
@@ -83,63 +70,27 @@ async fn load(named: &str, app: &App) -> anyhow::Result<LoadedState> {
         .state(at)
         .await?
         .with_context(|| format!("`{named}` has no state"))?;
-    let mut subgraphs: BTreeMap<String, Vec<_>> = BTreeMap::new();
+    let mut fields = StateFields::new(state.values.decode()?);
     for inner in thread.subgraphs(at).await? {
-        let segments = inner.frame.segments();
-        let nodes: Vec<String> = segments
-            .iter()
-            .map(|level| level.node.to_string())
-            .collect();
-        let tasks = segments.iter().map(|level| format!("{:?}", level.task));
-        let of_node = subgraphs.entry(nodes.join("/")).or_default();
-        of_node.push(Invocation {
-            tasks: tasks.collect(),
-            fields: inner.values.decode()?,
-        });
+        fields = fields.with_subgraph(&inner.frame, inner.values.decode()?);
     }
-    Ok(LoadedState {
-        fields: state.values.decode()?,
-        subgraphs,
-    })
+    Ok(fields)
 }
 
-/// Puts the fields of both sides under the same names: those of a subgraph after its path. Invocations of the same node are the
-/// same if their tasks are, as in two entries of a thread or in its copy; others are paired in order.
-fn paired(one: LoadedState, other: LoadedState) -> (Map<String, Json>, Map<String, Json>) {
-    let (mut left, mut right) = (one.fields, other.fields);
-    let (mut one, mut other) = (one.subgraphs, other.subgraphs);
-    let nodes: BTreeSet<String> = one.keys().chain(other.keys()).cloned().collect();
-    for node in nodes {
-        let first = one.remove(&node).unwrap_or_default();
-        let mut second = other.remove(&node).unwrap_or_default();
-        let several = first.len().max(second.len()) > 1;
-        let known: Vec<String> = first.iter().map(|of| of.tasks.clone()).collect();
-        let mut number = 0;
-        let mut name = || {
-            number += 1;
-            match several {
-                true => format!("{node}#{number}"),
-                false => node.clone(),
-            }
-        };
-        for Invocation { tasks, fields } in first {
-            let same = second.iter().position(|of| of.tasks == tasks);
-            let free = || second.iter().position(|of| !known.contains(&of.tasks));
-            let pair = same.or_else(free).map(|at| second.remove(at));
-            let name = name();
-            add(&mut left, &name, fields);
-            if let Some(pair) = pair {
-                add(&mut right, &name, pair.fields);
-            }
-        }
-        for only in second {
-            add(&mut right, &name(), only.fields);
-        }
+/// Puts the fields of both sides under the same names: those of a subgraph after its path.
+fn paired(one: StateFields, other: StateFields) -> (Map<String, Json>, Map<String, Json>) {
+    let (mut left, mut right) = (Map::new(), Map::new());
+    for graph in compared_graphs(one, other) {
+        add(&mut left, &graph.subgraph, graph.one);
+        add(&mut right, &graph.subgraph, graph.other);
     }
     (left, right)
 }
 
-fn add(all: &mut Map<String, Json>, subgraph: &str, fields: Map<String, Json>) {
-    let named = fields.into_iter();
-    all.extend(named.map(|(name, value)| (format!("{subgraph}/{name}"), value)));
+fn add(all: &mut Map<String, Json>, subgraph: &str, fields: Option<Map<String, Json>>) {
+    let named = fields.into_iter().flatten();
+    all.extend(named.map(|(name, value)| match subgraph {
+        "" => (name, value),
+        subgraph => (format!("{subgraph}/{name}"), value),
+    }));
 }

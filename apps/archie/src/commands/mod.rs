@@ -3,6 +3,7 @@
 pub mod analyze;
 pub mod api;
 pub mod atris;
+pub mod audit;
 mod backup;
 mod check;
 mod demo;
@@ -16,6 +17,7 @@ mod fork;
 mod graph;
 mod inbox;
 pub mod inquiry;
+pub mod keys;
 pub mod mail;
 pub mod mcp;
 mod new;
@@ -106,7 +108,9 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
-        Command::Demo(_)
+        Command::Audit(_)
+        | Command::Demo(_)
+        | Command::Keys(_)
         | Command::New(_)
         | Command::Serve(_)
         | Command::Worker(_)
@@ -123,8 +127,10 @@ pub fn without_home(
     makers: &[AgentFactory],
 ) -> anyhow::Result<Exit> {
     match command {
+        Command::Audit(args) => audit::run(args, settings, &Console::new()),
         Command::Demo(args) => demo::run(args),
         Command::New(args) => new::run(args, &Console::new()),
+        Command::Keys(args) => keys::run(args, settings, &Console::new()),
         Command::Serve(args) => serve::run(args, settings, makers, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {

@@ -1,8 +1,9 @@
 //! `archie serve`: the agents over HTTP, for the clients and web pages of LangGraph's Agent Server.
 
 mod open_files;
+mod webhooks;
 
-use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use archie_agent::{AgentFactory, Exit, Terminal};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use superstep::registry::Registry;
-use superstep_server::{Server, ServerBuilder};
+use superstep_server::{AccessRecord, Authentication, Server, ServerBuilder, TenantLimits};
 use tokio::sync::oneshot;
 
 use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
 use crate::cli::args::{Args, ServeArgs};
 use crate::cli::settings::{Engine, Settings, Store};
+use crate::commands::audit::read_audit_key;
 use crate::commands::worker::stop;
 use crate::terminal::{Console, print_error};
 use crate::thread_files::AgentFiles;
@@ -27,7 +29,8 @@ pub(super) fn run(
     makers: &[AgentFactory],
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
-    check_exposure(args.listen);
+    check_exposure(args);
+    let authentication = args.auth.as_deref().map(read_policy).transpose()?;
     if let Some(warning) = open_files::raise_limit() {
         print_error(&warning);
     }
@@ -36,23 +39,44 @@ pub(super) fn run(
         settings.files.clone_from(files);
     }
     let runtime = tokio::runtime::Runtime::new()?;
-    runtime.block_on(open_and_serve(args, &settings, makers, terminal))
+    let args = ServedArgs {
+        args,
+        authentication,
+    };
+    runtime.block_on(open_and_serve(&args, &settings, makers, terminal))
 }
 
-/// Exits with a usage error if other machines could reach the agents: the server has no authentication yet.
-fn check_exposure(listen: SocketAddr) {
-    if listen.ip().is_loopback() {
+/// What was typed, with the policy file read.
+struct ServedArgs<'a> {
+    args: &'a ServeArgs,
+    authentication: Option<Authentication>,
+}
+
+/// Reads who may call the server.
+fn read_policy(file: &Path) -> anyhow::Result<Authentication> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read the policy file {shown}"))?;
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let read = Authentication::from_json(&text, folder);
+    read.with_context(|| format!("the policy file {shown} is not valid"))
+}
+
+/// Exits with a usage error if other machines could reach the agents without authentication.
+fn check_exposure(args: &ServeArgs) {
+    let listen = args.listen;
+    if listen.ip().is_loopback() || args.auth.is_some() {
         return;
     }
     let why = format!(
         "`--listen {listen}` can be reached from other machines, and the server does not authenticate its callers.\n\
-         Listen at a loopback address such as 127.0.0.1:2024, and let a proxy that authenticates forward to it"
+         Say who may call it with `--auth FILE`, or listen at a loopback address such as 127.0.0.1:2024"
     );
     Args::command().error(ErrorKind::InvalidValue, why).exit()
 }
 
 async fn open_and_serve(
-    args: &ServeArgs,
+    args: &ServedArgs<'_>,
     settings: &Settings,
     makers: &[AgentFactory],
     terminal: &Console,
@@ -94,19 +118,35 @@ fn owned_elsewhere(store: &str) -> String {
 }
 
 async fn serve(
-    args: &ServeArgs,
+    served: &ServedArgs<'_>,
     app: App,
     registry: Arc<dyn Registry>,
     terminal: &Console,
     queue_lost: impl Future<Output = ()>,
 ) -> anyhow::Result<Exit> {
+    let args = served.args;
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
-    let mut server = server_of(&app, registry).concurrent_runs(args.concurrent_runs);
+    let mut server = server_of(&app, registry)
+        .concurrent_runs(args.concurrent_runs)
+        .tenant_limits(tenant_limits(args));
+    if args.access_log {
+        server = server.access_log(print_access);
+    }
+    if args.audit {
+        let key = args.audit_key_file.as_deref().map(read_audit_key);
+        server = server.audit(key.transpose()?);
+    }
     for origin in &args.allow_origin {
         server = server.allow_origin(origin);
     }
-    let server = server.start().await?;
+    for host in &args.allow_host {
+        server = server.allow_host(host);
+    }
+    if let Some(authentication) = &served.authentication {
+        server = server.authentication(authentication.clone());
+    }
+    let server = webhooks::configure(server, args)?.start().await?;
     let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
     let address = listener.local_addr()?;
     terminal.line(&format!("{} at http://{address}", agents.join(", ")));
@@ -131,6 +171,34 @@ async fn serve(
         bail!(QUEUE_LOST);
     }
     Ok(Exit::Done)
+}
+
+fn tenant_limits(args: &ServeArgs) -> TenantLimits {
+    let mut limits = TenantLimits::default();
+    if let Some(requests) = args.tenant_requests {
+        limits = limits.requests_per_second(requests);
+    }
+    if let Some(runs) = args.tenant_runs {
+        limits = limits.runs_per_minute(runs);
+    }
+    if let Some(requests) = args.tenant_streams {
+        limits = limits.open_requests(requests);
+    }
+    if let Some(runs) = args.tenant_active {
+        limits = limits.active_runs(runs);
+    }
+    if let Some(runs) = args.tenant_concurrent {
+        limits = limits.concurrent_runs(runs);
+    }
+    limits
+}
+
+/// Prints a line of the access log to stderr, next to the log.
+fn print_access(record: &AccessRecord) {
+    match serde_json::to_string(record) {
+        Ok(line) => print_error(&line),
+        Err(error) => print_error(&format!("the access log cannot be written: {error}")),
+    }
 }
 
 /// Configures a server of an app's agents.

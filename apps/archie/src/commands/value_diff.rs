@@ -1,6 +1,7 @@
-//! Compares two JSON values in full, and shows the difference of long texts line by line.
+//! Shows where two JSON values differ, and the difference of long texts line by line.
 
 use serde_json::Value as Json;
+use superstep::diff::{PathSegment, value_changes};
 
 /// A place where two values differ.
 #[derive(Debug, PartialEq, Eq)]
@@ -11,45 +12,29 @@ pub(super) struct Difference {
     pub(super) lines: Vec<String>,
 }
 
-/// Returns every place where two values differ. Goes into objects, and into lists of the same length.
+/// Returns every place where two values differ, as [`value_changes`] finds them.
 pub(super) fn differences(path: &str, one: Option<&Json>, other: Option<&Json>) -> Vec<Difference> {
-    let mut found = Vec::new();
-    compare(path, one, other, 0, &mut found);
-    found
+    let changes = value_changes(one, other).into_iter();
+    changes
+        .map(|change| Difference {
+            path: shown_path(path, &change.path),
+            lines: shown_difference(change.before.as_ref(), change.after.as_ref()),
+        })
+        .collect()
 }
 
-fn compare(
-    path: &str,
-    one: Option<&Json>,
-    other: Option<&Json>,
-    depth: usize,
-    found: &mut Vec<Difference>,
-) {
-    if one == other {
-        return;
-    }
-    match (one, other) {
-        (Some(Json::Object(one)), Some(Json::Object(other))) if depth < DEPTH_MAX => {
-            let names: std::collections::BTreeSet<&String> =
-                one.keys().chain(other.keys()).collect();
-            for name in names {
-                let inner = format!("{path}.{name}");
-                compare(&inner, one.get(name), other.get(name), depth + 1, found);
+fn shown_path(start: &str, path: &[PathSegment]) -> String {
+    let mut shown = start.to_owned();
+    for segment in path {
+        match segment {
+            PathSegment::Field(name) => {
+                shown.push('.');
+                shown.push_str(name);
             }
+            PathSegment::Index(at) => shown.push_str(&format!("[{at}]")),
         }
-        (Some(Json::Array(one)), Some(Json::Array(other)))
-            if depth < DEPTH_MAX && one.len() == other.len() =>
-        {
-            for (at, (one, other)) in one.iter().zip(other).enumerate() {
-                let inner = format!("{path}[{at}]");
-                compare(&inner, Some(one), Some(other), depth + 1, found);
-            }
-        }
-        _ => found.push(Difference {
-            path: path.to_owned(),
-            lines: shown_difference(one, other),
-        }),
     }
+    shown
 }
 
 /// Returns the lines that differ, or both values as JSON if they only look the same, such as `1` and `"1"`.
@@ -133,7 +118,6 @@ fn common_lines(one: &[String], other: &[String]) -> Vec<Vec<u32>> {
     common
 }
 
-const DEPTH_MAX: usize = 16;
 const TABLE_MAX: usize = 4_000_000;
 
 #[cfg(test)]

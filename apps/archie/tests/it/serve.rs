@@ -217,9 +217,8 @@ impl Served {
             }
         }
         let items = Search {
-            prefix: Vec::new(),
-            filters: Vec::new(),
             page: EVERYTHING,
+            ..Search::default()
         };
         let items = self.store.search(&items, self.app.runtime.now()).await;
         for item in items.unwrap() {
@@ -1150,8 +1149,14 @@ impl ServeProcess {
     }
 
     /// Starts the program that this command runs.
-    fn of(mut command: Command) -> Self {
+    fn of(command: Command) -> Self {
+        Self::with(command, &[])
+    }
+
+    /// Starts the program that this command runs, with further options.
+    fn with(mut command: Command, options: &[&str]) -> Self {
         command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command.args(options);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
         let line = said.lines().map_while(Result::ok).next();
@@ -1199,6 +1204,80 @@ fn a_server_that_other_machines_could_reach_does_not_start() {
             "{why}"
         );
     }
+}
+
+#[test]
+fn a_server_with_a_policy_asks_for_a_key() {
+    let workdir = Workdir::scripted(&json!([]));
+    let folder = workdir.command().get_current_dir().unwrap().to_owned();
+    std::fs::write(folder.join("policy.json"), r#"{ "api_keys": true }"#).unwrap();
+    let create = ["keys", "create", "--principal", "ops", "--permissions"];
+    let key = workdir
+        .run(&[&create[..], &["read,admin"]].concat(), "")
+        .out();
+    let key = key.trim();
+    assert!(key.starts_with("ssk_"), "{key}");
+    let wrong = workdir.run(&[&create[..], &["write"]].concat(), "");
+    assert!(
+        wrong.err().contains("`write` is not a permission"),
+        "{wrong:?}"
+    );
+
+    let server = ServeProcess::with(workdir.command(), &["--auth", "policy.json"]);
+    let host = ("host", server.address.as_str());
+    assert_eq!(server.status("GET /info", &[host]), 200);
+    assert_eq!(server.status("GET /metrics", &[host]), 401);
+    assert_eq!(
+        server.status("GET /metrics", &[host, ("x-api-key", key)]),
+        200
+    );
+    let post = [host, ("x-api-key", key), ("content-length", "0")];
+    assert_eq!(server.status("POST /threads", &post), 403);
+    drop(server);
+
+    let listed = workdir.json(&["keys", "list", "--json"]);
+    assert_eq!(listed[0]["permissions"], json!(["read", "admin"]));
+    let id = listed[0]["key_id"].as_str().unwrap();
+    let rotated = workdir.json(&["keys", "rotate", id, "--grace", "1h", "--json"]);
+    assert_ne!(rotated["key"], key);
+    let revoked = workdir.run(&["keys", "revoke", id], "");
+    assert_eq!(revoked.code(), Some(0), "{revoked:?}");
+    let again = workdir.run(&["keys", "rotate", id], "");
+    assert!(again.err().contains("has expired"), "{again:?}");
+    // A person who pastes the key instead of its id must not find it in a log.
+    let pasted = workdir.run(&["keys", "revoke", key], "");
+    assert!(!pasted.err().contains(key), "{}", pasted.err());
+}
+
+#[test]
+fn a_policy_that_is_wrong_is_refused_with_what_to_fix() {
+    let workdir = Workdir::scripted(&json!([]));
+    let folder = workdir.command().get_current_dir().unwrap().to_owned();
+    std::fs::write(folder.join("policy.json"), r#"{ "api_key": true }"#).unwrap();
+    let options = ["serve", "--listen", "0.0.0.0:0", "--auth", "policy.json"];
+    let ran = workdir.run(&options, "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(ran.err().contains("unknown field `api_key`"), "{ran:?}");
+}
+
+#[test]
+fn the_audit_log_of_a_server_is_listed_and_verified() {
+    let workdir = Workdir::scripted(&json!([]));
+    fs::write(workdir.path("audit.key"), "a secret of the operator\n").unwrap();
+    let options = ["--audit", "--audit-key-file", "audit.key"];
+    let server = ServeProcess::with(workdir.command(), &options);
+    let host = ("host", server.address.as_str());
+    assert_eq!(server.status("POST /threads", &[host]), 200);
+    let verified = workdir.json(&["audit", "verify", "--key-file", "audit.key", "--json"]);
+    assert!(verified[0]["entries"].as_u64() >= Some(1), "{verified}");
+    let wrong = workdir.run(&["audit", "verify"], "");
+    assert_eq!(wrong.code(), Some(1), "{wrong:?}");
+    assert!(
+        wrong.out().contains("entry 1 was changed, or the key"),
+        "{wrong:?}"
+    );
+    let listed = workdir.run(&["audit", "list"], "");
+    assert!(listed.out().contains("POST /threads"), "{listed:?}");
 }
 
 #[cfg(target_os = "linux")]

@@ -244,11 +244,7 @@ async fn a_short_conversation_is_not_summarized() {
     let thread = summarizing(script(long(1)), &summarizer, &store, Memory::default());
     thread.start(AgentState::ask("find it")).await.unwrap();
     assert!(summarizer.prompts().is_empty());
-    let search = Search {
-        prefix: Vec::new(),
-        filters: Vec::new(),
-        page: Default::default(),
-    };
+    let search = Search::default();
     assert!(
         store
             .search(&search, Timestamp(0))

@@ -6,10 +6,13 @@
 mod admin;
 mod answer;
 mod archive;
+mod audit;
 mod cache;
 mod commit;
 mod crons;
+mod deliveries;
 mod glance;
+mod keys;
 mod lease;
 mod list;
 mod load;
@@ -60,7 +63,7 @@ where
     report
 }
 
-/// Holds a registry of runs, assistants and crons to every clause. `make` gives an empty one each time it is called.
+/// Holds a registry to every clause. `make` gives an empty one each time it is called.
 pub async fn registry<F, Fut, R>(make: F) -> Report
 where
     F: Fn() -> Fut,
@@ -351,6 +354,9 @@ const STORE: &[Clause<dyn Store>] = clauses! {
         put_without_ttl_lives_on,
         delete_says_whether_it_was_there,
         namespaces_hold_their_own_keys,
+        tenants_have_their_own_items,
+        tenants_have_their_own_lists,
+        hostile_prefixes_stay_in_their_tenant,
         every_json_value_but_null,
         limits_are_enforced,
         hostile_keys_are_only_keys,
@@ -390,6 +396,7 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         created_run_is_read_as_given,
         same_id_twice_is_stored_once,
         ids_of_tenants_are_apart,
+        take_skips_tenants_and_takes_the_rest,
         racing_creates_of_one_id_store_one,
         reject_stores_nothing_if_the_thread_is_busy,
         racing_rejects_have_one_winner,
@@ -476,6 +483,52 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         last_tick_is_the_last,
         tenants_are_apart_in_crons,
         hostile_texts_of_crons_survive;
+    keys:
+        created_api_key_is_read_as_given,
+        same_api_key_twice_is_stored_once,
+        racing_creates_of_one_api_key_store_one,
+        api_keys_are_newest_first_by_page,
+        expiry_of_an_api_key_only_comes_earlier,
+        tenants_are_apart_in_api_keys,
+        hostile_texts_of_api_keys_survive,
+        repeated_request_is_recognised,
+        other_request_with_the_same_key_is_different,
+        request_keys_of_callers_are_apart,
+        expired_request_key_is_free,
+        racing_requests_have_one_first,
+        sweep_deletes_expired_request_keys,
+        hostile_texts_of_requests_are_only_texts;
+    deliveries:
+        empty_outbox_has_no_deliveries,
+        end_of_a_run_stores_its_deliveries,
+        second_end_stores_no_deliveries,
+        racing_ends_store_the_deliveries_of_one,
+        delivery_with_a_known_id_is_not_stored_again,
+        taken_delivery_counts_an_attempt_and_is_due_again,
+        take_gives_the_oldest_of_each_run,
+        take_gives_the_longest_due_first,
+        delivery_behind_another_waits_for_its_end,
+        racing_takes_give_each_delivery_once,
+        end_of_an_attempt_is_stored,
+        attempt_that_was_overtaken_ends_nothing,
+        ended_delivery_is_not_taken,
+        repeated_delivery_is_sent_from_the_beginning,
+        next_delivery_due_is_of_the_first_of_each_run,
+        deliveries_outlive_their_run,
+        deliveries_by_run_status_and_page,
+        sweep_deletes_old_confirmed_deliveries,
+        tenants_are_apart_in_deliveries,
+        hostile_texts_of_deliveries_survive;
+    audit:
+        empty_audit_log_has_no_entries,
+        appended_entries_are_read_as_given,
+        audit_is_read_after_a_number,
+        entries_that_do_not_continue_the_log_are_not_appended,
+        same_entries_twice_are_appended_once,
+        racing_appends_make_one_chain,
+        tenants_are_apart_in_audit_logs,
+        audited_tenants_are_in_order,
+        hostile_texts_of_audit_entries_survive;
 };
 
 const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {

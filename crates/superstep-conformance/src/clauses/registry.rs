@@ -110,6 +110,21 @@ pub(super) async fn ids_of_tenants_are_apart(db: &dyn Registry) -> Verdict {
     Ok(())
 }
 
+pub(super) async fn take_skips_tenants_and_takes_the_rest(db: &dyn Registry) -> Verdict {
+    let runs = TENANTS.map(|tenant| new_run(&thread_of(tenant, "x"), 1));
+    for run in &runs {
+        ensure_eq!(create(db, run).await?, NONE, "the runs before it");
+    }
+    let skipped = [TENANTS[0].to_owned(), "nobody\0".to_owned()];
+    let taken = db.take_runs_except(NOW, 10, &skipped).await?;
+    let tenants: Vec<_> = taken.iter().map(|run| run.row.thread.tenant()).collect();
+    ensure_eq!(tenants, TENANTS[1..], "the tenants whose runs were taken");
+    let rest = db.take_runs(NOW, 10).await?;
+    let tenants: Vec<_> = rest.iter().map(|run| run.row.thread.tenant()).collect();
+    ensure_eq!(tenants, TENANTS[..1], "the tenants of the rest");
+    Ok(())
+}
+
 pub(super) async fn racing_creates_of_one_id_store_one(db: &dyn Registry) -> Verdict {
     for round in 1..=8u8 {
         let runs: Vec<_> = (0..16u8)
@@ -1761,7 +1776,12 @@ fn run_end(status: RunStatus, at: Timestamp) -> RunEnd {
         RunStatus::Error => json!({ "error": "NodeError", "message": "failed" }),
         _ => Json::Null,
     };
-    RunEnd { status, error, at }
+    RunEnd {
+        status,
+        error,
+        at,
+        deliveries: Vec::new(),
+    }
 }
 
 pub(super) fn all_runs(tenant: &str) -> RunQuery {

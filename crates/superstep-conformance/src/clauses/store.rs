@@ -135,6 +135,136 @@ pub(super) async fn namespaces_hold_their_own_keys(db: &dyn Store) -> Verdict {
     Ok(())
 }
 
+/// The same namespace and key in several tenants, one of whose names begins with another.
+pub(super) async fn tenants_have_their_own_items(db: &dyn Store) -> Verdict {
+    for tenant in TENANTS {
+        db.put(&put_of(tenant, &["a"], "key", json!(tenant)), NOW)
+            .await?;
+    }
+    for tenant in TENANTS {
+        let found = db.get(&ns_of(tenant, &["a"]), "key", NOW).await?;
+        let found = found.ok_or_else(|| Fault::new(format!("no item of tenant `{tenant}`")))?;
+        ensure_eq!(found.value, json!(tenant), "the item of tenant `{tenant}`");
+        ensure_eq!(found.namespace.tenant(), tenant, "the tenant of an item");
+    }
+    let other = put_of("acme", &["a"], "key", json!("changed"));
+    ensure!(
+        !db.put_if(Some(&json!("acme-corp")), &other, NOW).await?,
+        "an item was compared with that of another tenant"
+    );
+    ensure!(
+        db.put_if(Some(&json!("acme")), &other, NOW).await?,
+        "an item of a tenant was not replaced"
+    );
+    ensure!(
+        db.delete(&ns_of("acme", &["a"]), "key").await?,
+        "an item of a tenant was not there"
+    );
+    for tenant in TENANTS {
+        let found = db.get(&ns_of(tenant, &["a"]), "key", NOW).await?;
+        ensure_eq!(
+            found.map(|item| item.value),
+            (tenant != "acme").then(|| json!(tenant)),
+            "the item of tenant `{tenant}` after one of `acme` was deleted"
+        );
+    }
+    Ok(())
+}
+
+pub(super) async fn tenants_have_their_own_lists(db: &dyn Store) -> Verdict {
+    for tenant in TENANTS {
+        db.put(
+            &put_of(tenant, &["a", "b"], tenant_key(tenant), json!({ "n": 1 })),
+            NOW,
+        )
+        .await?;
+    }
+    let filters = [ItemFilter {
+        field: "n".into(),
+        op: FilterOp::Eq,
+        value: json!(1),
+    }];
+    for tenant in TENANTS {
+        for (prefix, filters) in [
+            (Vec::new(), Vec::new()),
+            (Vec::new(), filters.to_vec()),
+            (vec!["a".to_owned()], Vec::new()),
+            (vec!["a".to_owned()], filters.to_vec()),
+        ] {
+            let search = Search {
+                tenant: tenant.to_owned(),
+                prefix: prefix.clone(),
+                filters,
+                page: ALL,
+            };
+            ensure_eq!(
+                keys(db, search).await?,
+                [tenant_key(tenant)],
+                "the items of tenant `{tenant}` below {prefix:?}"
+            );
+            let query = NamespaceQuery {
+                tenant: tenant.to_owned(),
+                prefix,
+                page: ALL,
+                ..NamespaceQuery::default()
+            };
+            ensure_eq!(
+                namespaces(db, query, NOW).await?,
+                [ns_of(tenant, &["a", "b"])],
+                "the namespaces of tenant `{tenant}`"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Prefixes and tenants that a store could take for its own marks of tenants.
+pub(super) async fn hostile_prefixes_stay_in_their_tenant(db: &dyn Store) -> Verdict {
+    db.put(&put_of("acme", &["a"], "secret", json!(1)), NOW)
+        .await?;
+    for mark in ('\0'..='\u{20}').chain(['/', '@', ':', '\u{7f}', '\u{9f}']) {
+        for end in ["", "\u{1f}", "/", "\0"] {
+            let hostile = format!("{mark}acme{end}");
+            for (tenant, prefix) in [
+                ("", vec![hostile.clone()]),
+                ("", vec![hostile.clone(), "a".to_owned()]),
+                ("other", vec![hostile.clone()]),
+                (&*hostile, Vec::new()),
+                (&*hostile, vec!["a".to_owned()]),
+                ("", vec![mark.to_string(), "acme".to_owned()]),
+            ] {
+                let search = Search {
+                    tenant: tenant.to_owned(),
+                    prefix: prefix.clone(),
+                    page: ALL,
+                    ..Search::default()
+                };
+                ensure_eq!(
+                    keys(db, search).await?.len(),
+                    0,
+                    "items of another tenant, found by tenant {tenant:?} below {prefix:?}"
+                );
+                let query = NamespaceQuery {
+                    tenant: tenant.to_owned(),
+                    prefix: prefix.clone(),
+                    page: ALL,
+                    ..NamespaceQuery::default()
+                };
+                ensure_eq!(
+                    namespaces(db, query, NOW).await?.len(),
+                    0,
+                    "namespaces of another tenant, found by tenant {tenant:?} below {prefix:?}"
+                );
+            }
+            ensure!(
+                Namespace::of_tenant(&hostile, ["a"]).is_err(),
+                "{hostile:?} was taken for a tenant"
+            );
+        }
+    }
+    Ok(())
+}
+
 pub(super) async fn every_json_value_but_null(db: &dyn Store) -> Verdict {
     let values = [
         json!(false),
@@ -839,6 +969,7 @@ pub(super) async fn namespaces_as_the_model(db: &dyn Store) -> Verdict {
     }
     for _ in 0..200 {
         let query = NamespaceQuery {
+            tenant: String::new(),
             prefix: random_segments(&mut random, 0),
             suffix: random_segments(&mut random, 0),
             depth_max: Some(random.below(5)).filter(|depth| *depth > 0),
@@ -1092,6 +1223,27 @@ fn later(ms: u64) -> Timestamp {
 
 fn ns(segments: &[&str]) -> Namespace {
     Namespace::new(segments.iter().copied()).expect("the suite names namespaces well")
+}
+
+/// Tenants whose names look alike.
+const TENANTS: [&str; 5] = ["", "acme", "acme-corp", "ACME", "a"];
+
+fn tenant_key(tenant: &str) -> &str {
+    match tenant {
+        "" => "unnamed",
+        tenant => tenant,
+    }
+}
+
+fn ns_of(tenant: &str, segments: &[&str]) -> Namespace {
+    Namespace::of_tenant(tenant, segments.iter().copied()).expect("these are namespaces")
+}
+
+fn put_of(tenant: &str, namespace: &[&str], key: &str, value: Json) -> PutItem {
+    PutItem {
+        namespace: ns_of(tenant, namespace),
+        ..put(namespace, key, value)
+    }
 }
 
 fn put(namespace: &[&str], key: &str, value: Json) -> PutItem {

@@ -56,6 +56,7 @@ fn a_memory_registry_stores_no_end_that_is_active() {
             status,
             error: Json::Null,
             at: Timestamp(9),
+            deliveries: Vec::new(),
         };
         assert!(!block_on(source.end_run("", run.id, &end)).unwrap());
     }

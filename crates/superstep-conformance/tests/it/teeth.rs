@@ -624,6 +624,13 @@ fn every_defect_of_a_store_is_caught() {
             StoreDefect::SuffixIgnored,
             &["store::namespaces_by_pattern"],
         ),
+        (
+            StoreDefect::TenantForgotten,
+            &[
+                "store::tenants_have_their_own_items",
+                "store::tenants_have_their_own_lists",
+            ],
+        ),
     ] {
         let report = block_on(store(async || BrokenStore::new(defect)));
         assert_caught(&format!("{defect:?}"), clauses, &report);
@@ -702,6 +709,10 @@ fn every_defect_of_a_registry_is_caught() {
         (
             RegistryDefect::BeginTorn,
             &["registry::racing_begins_of_a_thread_have_one_winner"],
+        ),
+        (
+            RegistryDefect::SkipsNoTenant,
+            &["registry::take_skips_tenants_and_takes_the_rest"],
         ),
         (
             RegistryDefect::TakesTwoOfAThread,
@@ -918,6 +929,286 @@ fn every_defect_of_crons_is_caught() {
         (
             RegistryDefect::TextsOfCronsTrimmed,
             &["crons::hostile_texts_of_crons_survive"],
+        ),
+    ] {
+        let report = block_on(registry(async || BrokenRegistry::new(defect)));
+        assert_caught(&format!("{defect:?}"), clauses, &report);
+    }
+}
+
+#[test]
+fn every_defect_of_keys_is_caught() {
+    for (defect, clauses) in [
+        (
+            RegistryDefect::PermissionsLost,
+            &["keys::created_api_key_is_read_as_given"] as &[&str],
+        ),
+        (
+            RegistryDefect::SameApiKeySaidStored,
+            &[
+                "keys::same_api_key_twice_is_stored_once",
+                "keys::racing_creates_of_one_api_key_store_one",
+            ],
+        ),
+        (
+            RegistryDefect::ApiKeysUniqueByTenant,
+            &[
+                "keys::same_api_key_twice_is_stored_once",
+                "keys::racing_creates_of_one_api_key_store_one",
+            ],
+        ),
+        (
+            RegistryDefect::ExpiredApiKeyNotFound,
+            &["keys::created_api_key_is_read_as_given"],
+        ),
+        (
+            RegistryDefect::ApiKeysOfEveryTenant,
+            &[
+                "keys::tenants_are_apart_in_api_keys",
+                "keys::api_keys_are_newest_first_by_page",
+            ],
+        ),
+        (
+            RegistryDefect::ApiKeysOldestFirst,
+            &["keys::api_keys_are_newest_first_by_page"],
+        ),
+        (
+            RegistryDefect::ApiKeyExpiredByAnyTenant,
+            &["keys::tenants_are_apart_in_api_keys"],
+        ),
+        (
+            RegistryDefect::ExpiryExtends,
+            &["keys::expiry_of_an_api_key_only_comes_earlier"],
+        ),
+        (
+            RegistryDefect::TextsOfApiKeysTrimmed,
+            &["keys::hostile_texts_of_api_keys_survive"],
+        ),
+        (
+            RegistryDefect::FingerprintForgotten,
+            &["keys::other_request_with_the_same_key_is_different"],
+        ),
+        (
+            RegistryDefect::PrincipalOfRequestsIgnored,
+            &["keys::request_keys_of_callers_are_apart"],
+        ),
+        (
+            RegistryDefect::TenantOfRequestsIgnored,
+            &["keys::request_keys_of_callers_are_apart"],
+        ),
+        (
+            RegistryDefect::RequestKeysNeverExpire,
+            &[
+                "keys::expired_request_key_is_free",
+                "keys::sweep_deletes_expired_request_keys",
+            ],
+        ),
+        (
+            RegistryDefect::RepeatHasTheLastTime,
+            &["keys::repeated_request_is_recognised"],
+        ),
+        (
+            RegistryDefect::ClaimTorn,
+            &["keys::racing_requests_have_one_first"],
+        ),
+        (
+            RegistryDefect::RequestsSweptEarly,
+            &["keys::sweep_deletes_expired_request_keys"],
+        ),
+        (
+            RegistryDefect::RequestsSweptWithoutLimit,
+            &["keys::sweep_deletes_expired_request_keys"],
+        ),
+        (
+            RegistryDefect::TextsOfRequestsTrimmed,
+            &["keys::hostile_texts_of_requests_are_only_texts"],
+        ),
+    ] {
+        let report = block_on(registry(async || BrokenRegistry::new(defect)));
+        assert_caught(&format!("{defect:?}"), clauses, &report);
+    }
+}
+
+#[test]
+fn every_defect_of_deliveries_is_caught() {
+    for (defect, clauses) in [
+        (
+            RegistryDefect::DeliveriesLost,
+            &["deliveries::end_of_a_run_stores_its_deliveries"] as &[&str],
+        ),
+        (
+            RegistryDefect::DeliveriesStoredBackwards,
+            &[
+                "deliveries::end_of_a_run_stores_its_deliveries",
+                "deliveries::take_gives_the_oldest_of_each_run",
+            ],
+        ),
+        (
+            RegistryDefect::SecondEndDelivers,
+            &[
+                "deliveries::second_end_stores_no_deliveries",
+                "deliveries::racing_ends_store_the_deliveries_of_one",
+            ],
+        ),
+        (
+            RegistryDefect::KnownDeliveryStoredAgain,
+            &["deliveries::delivery_with_a_known_id_is_not_stored_again"],
+        ),
+        (
+            RegistryDefect::AttemptNotCounted,
+            &["deliveries::taken_delivery_counts_an_attempt_and_is_due_again"],
+        ),
+        (
+            RegistryDefect::TakenDeliveryStaysDue,
+            &[
+                "deliveries::taken_delivery_counts_an_attempt_and_is_due_again",
+                "deliveries::racing_takes_give_each_delivery_once",
+            ],
+        ),
+        (
+            RegistryDefect::TakesDeliveriesBehindOthers,
+            &[
+                "deliveries::take_gives_the_oldest_of_each_run",
+                "deliveries::delivery_behind_another_waits_for_its_end",
+            ],
+        ),
+        (
+            RegistryDefect::LastDueDeliveryFirst,
+            &["deliveries::take_gives_the_longest_due_first"],
+        ),
+        (
+            RegistryDefect::DueOfDeliveriesIgnored,
+            &["deliveries::taken_delivery_counts_an_attempt_and_is_due_again"],
+        ),
+        (
+            RegistryDefect::DeliveriesTakenWithoutLimit,
+            &["deliveries::take_gives_the_longest_due_first"],
+        ),
+        (
+            RegistryDefect::TakeOfDeliveriesTorn,
+            &["deliveries::racing_takes_give_each_delivery_once"],
+        ),
+        (
+            RegistryDefect::OvertakenAttemptEnds,
+            &["deliveries::attempt_that_was_overtaken_ends_nothing"],
+        ),
+        (
+            RegistryDefect::ConfirmedDeliveryEndsAgain,
+            &["deliveries::attempt_that_was_overtaken_ends_nothing"],
+        ),
+        (
+            RegistryDefect::AttemptEndedByAnyTenant,
+            &["deliveries::tenants_are_apart_in_deliveries"],
+        ),
+        (
+            RegistryDefect::DeadDeliveryIsRetried,
+            &[
+                "deliveries::end_of_an_attempt_is_stored",
+                "deliveries::ended_delivery_is_not_taken",
+                "deliveries::delivery_behind_another_waits_for_its_end",
+            ],
+        ),
+        (
+            RegistryDefect::ErrorOfAttemptsLost,
+            &[
+                "deliveries::end_of_an_attempt_is_stored",
+                "deliveries::hostile_texts_of_deliveries_survive",
+            ],
+        ),
+        (
+            RegistryDefect::OnlyPendingDeliveriesRepeated,
+            &["deliveries::repeated_delivery_is_sent_from_the_beginning"],
+        ),
+        (
+            RegistryDefect::RepeatKeepsTheTime,
+            &["deliveries::repeated_delivery_is_sent_from_the_beginning"],
+        ),
+        (
+            RegistryDefect::RunOfDeliveriesIgnored,
+            &["deliveries::deliveries_by_run_status_and_page"],
+        ),
+        (
+            RegistryDefect::StatusOfDeliveriesIgnored,
+            &["deliveries::deliveries_by_run_status_and_page"],
+        ),
+        (
+            RegistryDefect::TenantsMixedInDeliveries,
+            &["deliveries::tenants_are_apart_in_deliveries"],
+        ),
+        (
+            RegistryDefect::DeliveriesOldestFirst,
+            &[
+                "deliveries::deliveries_by_run_status_and_page",
+                "deliveries::end_of_a_run_stores_its_deliveries",
+            ],
+        ),
+        (
+            RegistryDefect::DeliveriesGoWithTheirRun,
+            &["deliveries::deliveries_outlive_their_run"],
+        ),
+        (
+            RegistryDefect::DeliveriesBehindOthersAreDue,
+            &["deliveries::next_delivery_due_is_of_the_first_of_each_run"],
+        ),
+        (
+            RegistryDefect::DeliveriesSweptEarly,
+            &["deliveries::sweep_deletes_old_confirmed_deliveries"],
+        ),
+        (
+            RegistryDefect::DeliveriesSweptWithoutLimit,
+            &["deliveries::sweep_deletes_old_confirmed_deliveries"],
+        ),
+        (
+            RegistryDefect::TextsOfDeliveriesTrimmed,
+            &["deliveries::hostile_texts_of_deliveries_survive"],
+        ),
+    ] {
+        let report = block_on(registry(async || BrokenRegistry::new(defect)));
+        assert_caught(&format!("{defect:?}"), clauses, &report);
+    }
+}
+
+#[test]
+fn every_defect_of_audit_logs_is_caught() {
+    for (defect, clauses) in [
+        (
+            RegistryDefect::AuditAppendedAnywhere,
+            &[
+                "audit::entries_that_do_not_continue_the_log_are_not_appended",
+                "audit::same_entries_twice_are_appended_once",
+            ] as &[&str],
+        ),
+        (
+            RegistryDefect::AuditAppendTorn,
+            &["audit::racing_appends_make_one_chain"],
+        ),
+        (
+            RegistryDefect::AuditAppendedInPart,
+            &["audit::entries_that_do_not_continue_the_log_are_not_appended"],
+        ),
+        (
+            RegistryDefect::AuditHeadLags,
+            &["audit::appended_entries_are_read_as_given"],
+        ),
+        (
+            RegistryDefect::AuditFromTheStart,
+            &["audit::audit_is_read_after_a_number"],
+        ),
+        (
+            RegistryDefect::TenantsMixedInAudit,
+            &["audit::tenants_are_apart_in_audit_logs"],
+        ),
+        (
+            RegistryDefect::AuditedTenantsWithoutOrder,
+            &["audit::audited_tenants_are_in_order"],
+        ),
+        (
+            RegistryDefect::AuditOfNobody,
+            &["audit::empty_audit_log_has_no_entries"],
+        ),
+        (
+            RegistryDefect::TextsOfAuditTrimmed,
+            &["audit::hostile_texts_of_audit_entries_survive"],
         ),
     ] {
         let report = block_on(registry(async || BrokenRegistry::new(defect)));

@@ -17,6 +17,7 @@ use crate::checkpoint::{AnswerBody, AtLifetimeEnd, ThreadLifetime};
 use crate::error::{Failure, FailureKind, FormatError};
 use crate::ids::{FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::label::Labels;
+use crate::trace::CallerSpan;
 use crate::value::Value;
 
 /// Newest format that this program writes and reads.
@@ -82,6 +83,8 @@ impl Extensions {
     pub const RESTARTS: u16 = 6;
     /// In the entry of a fork that an edit made: the number of its updates. Even, because it is only shown.
     pub const EDITS: u16 = 8;
+    /// In the entry in which a run starts: the span of its caller. Even, because it is only shown.
+    pub const CALLER: u16 = 10;
 
     pub(super) fn check(&self, understood: &[u16]) -> Result<(), FormatError> {
         let unknown = |tag: &u16| tag % 2 == 1 && !understood.contains(tag);
@@ -143,6 +146,16 @@ impl Extensions {
     pub(crate) fn edits(&self) -> Option<u32> {
         let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::EDITS)?;
         bytes.as_slice().try_into().ok().map(u32::from_le_bytes)
+    }
+
+    /// Creates the extensions of the entry in which a run of this caller starts.
+    pub(crate) fn of_caller(caller: CallerSpan) -> Self {
+        Self(vec![(Self::CALLER, caller.to_bytes())])
+    }
+
+    pub(crate) fn caller(&self) -> Option<CallerSpan> {
+        let (_, bytes) = self.0.iter().find(|(tag, _)| *tag == Self::CALLER)?;
+        CallerSpan::from_bytes(bytes)
     }
 
     /// Adds labels; an empty set takes no room.

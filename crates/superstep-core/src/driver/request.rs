@@ -150,12 +150,25 @@ impl QueuedRequest {
         })
     }
 
-    /// Whether two requests ask for the same. Times of answers do not count: a caller that repeats an answer, not knowing
-    /// whether it arrived, sends it with a later time.
+    /// Whether two requests ask for the same. Times of answers and the spans of callers do not count: a caller that repeats an
+    /// answer, not knowing whether it arrived, sends it with a later time, and in another span.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.graph == other.graph
-            && self.options == other.options
+            && (self.options == other.options || self.has_options_of(other))
             && self.request.timeless() == other.request.timeless()
+    }
+
+    /// Whether the options differ by the spans of the callers only.
+    fn has_options_of(&self, other: &Self) -> bool {
+        let untraced = |request: &Self| {
+            let options = request.options.decode::<RunOptions>().ok()?;
+            Some(RunOptions {
+                caller: None,
+                ..options
+            })
+        };
+        let own = untraced(self);
+        own.is_some() && own == untraced(other)
     }
 
     /// Returns the stored form of the request, bound to its thread.

@@ -166,7 +166,7 @@ pub enum SubgraphLife {
 /// Where to find a cached result: what the node's cache function returned, scoped to the graph and the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheKey {
-    /// Key, unique to graph, node and input.
+    /// Key, unique to graph, node, input and tenant.
     pub key: String,
     /// How long the result may be reused, in milliseconds; `None` for no limit.
     pub ttl_ms: Option<u64>,

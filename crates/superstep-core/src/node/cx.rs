@@ -22,7 +22,7 @@ use crate::node::interrupt::{Interrupt, plain};
 use crate::node::records::{StepKept, TaskRecords};
 use crate::schema;
 use crate::state::MessageIds;
-use crate::store::Store;
+use crate::store::{Store, TenantStore};
 use crate::value::Value;
 
 /// The answers to one task's interrupts, by key.
@@ -428,8 +428,10 @@ impl NodeCx {
         });
     }
 
+    /// Returns the store of the thread's tenant.
     pub(super) fn host_store(&self) -> Option<(Arc<dyn Store>, Timestamp)> {
-        self.0.host.store()
+        let (store, now) = self.0.host.store()?;
+        Some((Arc::new(TenantStore::new(store, self.thread())), now))
     }
 
     /// Reports a sign of life, for a node with an idle timeout.

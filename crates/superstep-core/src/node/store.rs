@@ -27,8 +27,8 @@ pub struct NodeStore {
 }
 
 impl NodeCx {
-    /// Returns a namespace of the long-term store that the runtime was built with. Fails if it was built without one, or if this
-    /// is not a [namespace](Namespace).
+    /// Returns a namespace of the long-term store that the runtime was built with, in the part of it that belongs to the tenant of
+    /// the thread. Fails if the runtime was built without a store, or if this is not a [namespace](Namespace).
     ///
     /// ```
     /// # use superstep_core::{NodeCx, NodeError};
@@ -52,7 +52,8 @@ impl NodeCx {
         &self,
         namespace: impl IntoIterator<Item = T>,
     ) -> Result<NodeStore, NodeError> {
-        let namespace = Namespace::new(namespace).map_err(NodeError::fatal)?;
+        let tenant = self.thread().tenant();
+        let namespace = Namespace::of_tenant(tenant, namespace).map_err(NodeError::fatal)?;
         let store = NodeStore {
             cx: self.clone(),
             namespace,
@@ -106,6 +107,7 @@ impl NodeStore {
     ) -> Result<Vec<(String, T)>, NodeError> {
         let (store, now) = self.host_store()?;
         let search = Search {
+            tenant: self.namespace.tenant().to_owned(),
             prefix: self.namespace.segments().to_vec(),
             filters: Vec::new(),
             page: Page { offset: 0, limit },
@@ -121,7 +123,7 @@ impl NodeStore {
         &self.namespace
     }
 
-    /// Returns the store itself, for what this type does not offer. It neither stores nor notes labels.
+    /// Returns the store of the thread's tenant, for what this type does not offer. It neither stores nor notes labels.
     pub fn inner(&self) -> Result<Arc<dyn Store>, NodeError> {
         Ok(self.host_store()?.0)
     }

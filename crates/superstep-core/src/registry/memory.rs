@@ -2,23 +2,27 @@
 //!
 //! Other registries are compared with this one, so it is simple before it is fast: it scans all runs to find the next ones.
 
+mod audit;
 mod crons;
+mod deliveries;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, Page};
-use crate::ids::{AssistantId, CronId, RunId, ThreadId, Timestamp};
+use crate::ids::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 use crate::lock::lock;
 use crate::registry::{
-    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
-    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TakenRun,
-    WhenBusy, json_contains,
+    ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
+    AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
+    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, RunStatus,
+    TakenRun, WhenBusy, json_contains,
 };
 
-/// Stores runs, assistants and crons in memory. A clone is another handle to the same rows.
+/// Stores in memory what a server keeps besides the threads. A clone is another handle to the same rows.
 #[derive(Clone, Default)]
 pub struct MemoryRegistry {
     rows: Arc<Mutex<Rows>>,
@@ -43,6 +47,7 @@ impl fmt::Debug for MemoryRegistry {
             .field("runs", &rows.runs.len())
             .field("assistants", &rows.assistants.len())
             .field("crons", &rows.crons.len())
+            .field("deliveries", &rows.deliveries.len())
             .finish()
     }
 }
@@ -59,6 +64,14 @@ struct Rows {
     assistants: BTreeMap<(String, AssistantId), StoredAssistant>,
     /// Crons by tenant and id.
     crons: BTreeMap<(String, CronId), CronRow>,
+    /// API keys in the order of their creation.
+    api_keys: Vec<ApiKey>,
+    /// Request keys by tenant, principal and key.
+    requests: BTreeMap<(String, String, String), RequestKey>,
+    /// Deliveries in the order in which they were stored. They outlive their runs.
+    deliveries: Vec<Delivery>,
+    /// Entries of the audit logs, by tenant.
+    audit: BTreeMap<String, Vec<AuditEntry>>,
 }
 
 impl Rows {
@@ -103,7 +116,7 @@ impl Rows {
         }
     }
 
-    fn take_runs(&mut self, now: Timestamp, limit: u32) -> Vec<TakenRun> {
+    fn take_runs(&mut self, now: Timestamp, limit: u32, skipped: &[String]) -> Vec<TakenRun> {
         let running = self
             .runs
             .values()
@@ -116,7 +129,10 @@ impl Rows {
             }
             let is_due = run.row.status == RunStatus::Pending && run.row.due <= now;
             // A run that is not due must not reserve its thread: later runs of the thread may be due before it.
-            if !is_due || !busy.insert(run.row.thread.clone()) {
+            let is_skipped = skipped
+                .iter()
+                .any(|tenant| tenant == run.row.thread.tenant());
+            if !is_due || is_skipped || !busy.insert(run.row.thread.clone()) {
                 continue;
             }
             run.row.attempts += 1;
@@ -284,7 +300,16 @@ impl Registry for MemoryRegistry {
         now: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<TakenRun>>> {
-        Box::pin(async move { Ok(self.lock().take_runs(now, limit)) })
+        Box::pin(async move { Ok(self.lock().take_runs(now, limit, &[])) })
+    }
+
+    fn take_runs_except<'a>(
+        &'a self,
+        now: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<TakenRun>>> {
+        Box::pin(async move { Ok(self.lock().take_runs(now, limit, skipped)) })
     }
 
     fn next_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
@@ -347,6 +372,7 @@ impl Registry for MemoryRegistry {
             }
             run.row.error = end.error.clone();
             run.mark(end.status, end.at);
+            rows.store_deliveries(&end.deliveries);
             Ok(true)
         })
     }
@@ -559,5 +585,114 @@ impl Registry for MemoryRegistry {
 
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
         Box::pin(async move { Ok(self.lock().fire_cron(tick)) })
+    }
+
+    fn create_api_key<'a>(&'a self, key: &'a ApiKey) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(self.lock().create_api_key(key)) })
+    }
+
+    fn api_key(&self, id: ApiKeyId) -> BoxFuture<'_, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(async move { Ok(self.lock().api_key(id)) })
+    }
+
+    fn api_keys<'a>(
+        &'a self,
+        tenant: &'a str,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ApiKey>>> {
+        Box::pin(async move { Ok(self.lock().api_keys(tenant, page)) })
+    }
+
+    fn expire_api_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ApiKeyId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(async move { Ok(self.lock().expire_api_key(tenant, id, at)) })
+    }
+
+    fn claim_request<'a>(
+        &'a self,
+        request: &'a RequestKey,
+    ) -> BoxFuture<'a, CheckpointResult<ClaimedRequest>> {
+        Box::pin(async move { Ok(self.lock().claim_request(request)) })
+    }
+
+    fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.lock().sweep_requests(now, limit)) })
+    }
+
+    fn take_deliveries(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(self.lock().take_deliveries(now, again, limit)) })
+    }
+
+    fn end_attempt<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        attempts: u32,
+        end: &'a AttemptEnd,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(async move { Ok(self.lock().end_attempt(tenant, id, attempts, end, now)) })
+    }
+
+    fn repeat_delivery<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Delivery>>> {
+        Box::pin(async move { Ok(self.lock().repeat_delivery(tenant, id, now)) })
+    }
+
+    fn deliveries<'a>(
+        &'a self,
+        query: &'a DeliveryQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(self.lock().deliveries(query)) })
+    }
+
+    fn next_delivery_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(async move { Ok(self.lock().next_delivery_due()) })
+    }
+
+    fn sweep_deliveries(
+        &self,
+        unchanged_since: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.lock().sweep_deliveries(unchanged_since, limit)) })
+    }
+
+    fn append_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        entries: &'a [AuditEntry],
+    ) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(async move { Ok(self.lock().append_audit(tenant, entries)) })
+    }
+
+    fn audit_head<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(async move { Ok(self.lock().audit_head(tenant)) })
+    }
+
+    fn audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
+        Box::pin(async move { Ok(self.lock().audit(tenant, after, limit)) })
+    }
+
+    fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
+        Box::pin(async move { Ok(self.lock().audited_tenants()) })
     }
 }

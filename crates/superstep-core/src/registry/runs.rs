@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use crate::checkpoint::Page;
 use crate::ids::{AssistantId, RunId, ThreadId, Timestamp};
+use crate::registry::NewDelivery;
 
 /// Where a run is. The numbers are part of what stores keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -186,6 +187,9 @@ pub struct RunEnd {
     pub error: Json,
     /// When it ended.
     pub at: Timestamp,
+    /// What to deliver because of it, in this order. Stored in the same write, if this is the first end of the run. A delivery whose
+    /// id the tenant has already is not stored again.
+    pub deliveries: Vec<NewDelivery>,
 }
 
 /// What [`cancel_run`](super::Registry::cancel_run) found.

@@ -216,6 +216,9 @@ impl Run {
             self.pending
                 .push(EntryKind::Step, Change::FrameOpened(opened));
         }
+        let starts = |change: &Change| matches!(change, Change::RunStarted(_));
+        let caller = self.options.caller;
+        let caller = caller.filter(|_| self.pending.changes.iter().any(starts));
         let mut entry = Entry {
             kind: self.pending.kind.take().unwrap_or(match self.phase.stop() {
                 Some(_) => EntryKind::Stop,
@@ -225,7 +228,7 @@ impl Run {
             at: self.now,
             changes: std::mem::take(&mut self.pending.changes),
             stop: self.phase.stop().cloned(),
-            extensions: Extensions::default(),
+            extensions: caller.map_or_else(Extensions::default, Extensions::of_caller),
         };
         let sealed = entry.seal(&self.position.thread, head.seq);
         // Reuses the buffer for the changes of the next entry.

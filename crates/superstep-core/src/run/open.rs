@@ -23,6 +23,7 @@ use crate::run::phase::Phase;
 use crate::run::position::Position;
 use crate::run::suspend::{Reopened, ResumeToken};
 use crate::run::{Interrupts, Progress, Recorded, Run, plan};
+use crate::trace::CallerSpan;
 use crate::value::Value;
 
 /// When a superstep is made durable.
@@ -70,6 +71,9 @@ pub struct RunOptions {
     /// [`OpenError::NothingToRun`]. Default: no.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub finish_if_idle: bool,
+    /// Span of the caller, in whose trace a run that starts is. Default: none; the run has a trace of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<CallerSpan>,
 }
 
 impl Default for RunOptions {
@@ -83,6 +87,7 @@ impl Default for RunOptions {
             pause_before: BTreeSet::new(),
             pause_after: BTreeSet::new(),
             finish_if_idle: false,
+            caller: None,
         }
     }
 }
@@ -134,6 +139,13 @@ impl RunOptions {
     #[must_use]
     pub fn pause_after(mut self, node: NodeName) -> Self {
         self.pause_after.insert(node);
+        self
+    }
+
+    /// Sets the span of the caller, in whose trace the run is if it starts.
+    #[must_use]
+    pub fn caller(mut self, caller: CallerSpan) -> Self {
+        self.caller = Some(caller);
         self
     }
 

@@ -10,7 +10,7 @@ use crate::graph::{
     AnyUpdate, CacheKey, Definition, Input, Mapping, NodeBody, NodeDef, RefusedUpdate, Subgraph,
     SubgraphLife, Timeout,
 };
-use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
+use crate::ids::{FramePath, NodeName, TaskId, ThreadId, Timestamp};
 use crate::node::{Output, Stored, Task, TaskInfo, TaskParts};
 use crate::run::live::{Ending, LiveFrame, Slot, TaskActivity};
 use crate::run::phase::Phase;
@@ -307,7 +307,14 @@ impl Run {
             cache: if handled {
                 None
             } else {
-                cache_key(&frame.graph, &node, def, &frame.state, payload.as_ref())
+                cache_key(
+                    &self.position.thread,
+                    &frame.graph,
+                    &node,
+                    def,
+                    &frame.state,
+                    payload.as_ref(),
+                )
             },
             info,
             graph: frame.graph.clone(),
@@ -428,8 +435,10 @@ impl Run {
     }
 }
 
-/// Returns the cache key of a node's result: graph, node, payload, and what the node's cache function returns.
+/// Returns the cache key of a node's result: graph, node, payload, tenant, and what the node's cache function returns. A node may
+/// have read facts of its tenant, so its result is not for another one.
 fn cache_key(
+    thread: &ThreadId,
     graph: &Definition,
     node: &NodeName,
     def: &NodeDef,
@@ -440,8 +449,12 @@ fn cache_key(
     // If the cache function fails, the node runs uncached.
     let own = (cache.key)(state).ok()?;
     let sent = payload.map_or(0, |payload| xxh3_128(payload.as_bytes()));
+    let tenant = match thread.tenant() {
+        "" => String::new(),
+        tenant => format!("@{tenant}"),
+    };
     let key = format!(
-        "{}/{node}/v{}/{sent:032x}/{own}",
+        "{}/{node}/v{}/{sent:032x}{tenant}/{own}",
         graph.name,
         graph.ops.version(),
     );

@@ -140,6 +140,7 @@ impl Store for MemoryStore {
                 .values()
                 .filter(|stored| !stored.has_expired(now))
                 .map(|stored| &stored.item)
+                .filter(|item| item.namespace.tenant() == search.tenant)
                 .filter(|item| item.namespace.starts_with(&search.prefix))
                 .filter(|item| {
                     search

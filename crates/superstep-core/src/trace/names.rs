@@ -27,6 +27,8 @@ pub mod fields {
     pub const ATTEMPT: &str = "superstep.attempt";
     /// Entry of the log that a run was forked from.
     pub const FORKED: &str = "superstep.forked_from";
+    /// Span of the caller that a run is in, as in the header `traceparent`.
+    pub const CALLER: &str = "superstep.caller";
     /// Whether a node's result came from the node cache.
     pub const CACHED: &str = "superstep.cached";
     /// How a run stopped.

@@ -115,7 +115,7 @@ impl Reading<'_> {
         }
         for change in &entry.changes {
             match change {
-                Change::RunStarted(record) => self.begin(seq, at, record),
+                Change::RunStarted(record) => self.begin(seq, entry, record),
                 Change::Forked(forked) => self.fork(seq, at, forked),
                 Change::FrameOpened(opened) => self.opened(seq, at, opened),
                 Change::FrameAdvanced(advanced) if entry.kind == EntryKind::Update => {
@@ -133,11 +133,16 @@ impl Reading<'_> {
         }
     }
 
-    fn begin(&mut self, seq: Seq, at: Timestamp, record: &RunRecord) {
+    fn begin(&mut self, seq: Seq, entry: &Entry, record: &RunRecord) {
+        let at = entry.at;
         self.abandon(at);
         let number = u128::from_be_bytes(record.run.to_bytes());
         let id = SpanId::new(number as u64 ^ (number >> 64) as u64);
-        self.new_run(seq, at, record.run, &record.graph, id);
+        let span = self.new_run(seq, at, record.run, &record.graph, id);
+        if let Some(caller) = entry.extensions.caller() {
+            let caller = Json::from(caller.to_string());
+            span.fields.insert(fields::CALLER.to_owned(), caller);
+        }
     }
 
     fn fork(&mut self, seq: Seq, at: Timestamp, forked: &Forked) {

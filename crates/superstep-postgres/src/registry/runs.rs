@@ -26,6 +26,7 @@ use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Transaction};
 
+use super::deliveries::DeliveryColumns;
 use super::{json, small_number};
 use crate::fault::{Fault, PostgresError};
 use crate::id::Id;
@@ -252,9 +253,18 @@ async fn list_containing(
 }
 
 /// Marks the oldest due run of each idle thread as running, and returns them with their requests, oldest first.
-pub(super) async fn take(pool: &Pool, now: Timestamp, limit: u32) -> Result<Vec<TakenRun>, Fault> {
-    let sql = format!("SELECT {COLUMNS}, request FROM take_runs($1, $2) ORDER BY number");
-    let rows = pool.write(&sql, &[&now.0, &i64::from(limit)]).await?;
+pub(super) async fn take(
+    pool: &Pool,
+    now: Timestamp,
+    limit: u32,
+    skipped: &[String],
+) -> Result<Vec<TakenRun>, Fault> {
+    // A name with NUL is not that of a tenant, and PostgreSQL's text has none.
+    let skipped = skipped.iter().map(String::as_str);
+    let skipped: Vec<&str> = skipped.filter(|name| is_tenant(name)).collect();
+    let sql = format!("SELECT {COLUMNS}, request FROM take_runs($1, $2, $3) ORDER BY number");
+    let params: Params<'_> = &[&now.0, &i64::from(limit), &skipped];
+    let rows = pool.write(&sql, params).await?;
     let taken = |row: &Row| {
         Ok(TakenRun {
             row: run_row(row)?,
@@ -303,7 +313,7 @@ pub(super) async fn release_idle(
     Ok(rows.first().map_or(0, |row| count(row, 0)))
 }
 
-/// Stores how an active run ended. Returns whether there was one.
+/// Stores how an active run ended, and what to deliver because of it. Returns whether there was one.
 pub(super) async fn end(pool: &Pool, tenant: &str, id: RunId, end: &RunEnd) -> Result<bool, Fault> {
     // An active status is a caller's bug: storing it could start the run a second time.
     if end.status.is_active() || !is_tenant(tenant) {
@@ -313,12 +323,42 @@ pub(super) async fn end(pool: &Pool, tenant: &str, id: RunId, end: &RunEnd) -> R
         Json::Null => None,
         error => Some(serde_json::to_vec(error)?),
     };
-    let sql = "UPDATE run SET status = $3, error = $4, updated = $5
-         WHERE tenant = $1 AND id = $2 AND status < 2 RETURNING 1";
     let (id, status) = (Id(id.to_bytes()), number_of(end.status));
-    let params: Params<'_> = &[&tenant, &id, &status, &error, &end.at.0];
-    Ok(!pool.write(sql, params).await?.is_empty())
+    let mut params: Vec<&(dyn ToSql + Sync)> = vec![&tenant, &id, &status, &error, &end.at.0];
+    let columns = DeliveryColumns::of(&end.deliveries);
+    let sql = if end.deliveries.is_empty() {
+        END
+    } else {
+        params.extend(columns.params());
+        END_AND_DELIVER
+    };
+    Ok(!pool.write(sql, &params).await?.is_empty())
 }
+
+macro_rules! end {
+    () => {
+        "UPDATE run SET status = $3, error = $4, updated = $5
+         WHERE tenant = $1 AND id = $2 AND status::int4 < 2 RETURNING 1"
+    };
+}
+
+const END: &str = end!();
+
+/// The order of the arrays is that of the numbers: the rows are sorted before their numbers are drawn.
+const END_AND_DELIVER: &str = concat!(
+    "WITH ended AS (",
+    end!(),
+    "), stored AS (
+         INSERT INTO delivery (id, run, tenant, name, status, attempts, due, at, updated, address, event, error, body)
+         SELECT n.id, n.run, n.tenant, n.name, 0, 0, n.at, n.at, n.at, n.address, n.event, '', n.body
+         FROM unnest($6::uuid[], $7::uuid[], $8::text[], $9::text[], $10::int8[], $11::bytea[],
+                     $12::bytea[], $13::bytea[])
+              WITH ORDINALITY AS n (id, run, tenant, name, at, address, event, body, place)
+         WHERE EXISTS (SELECT FROM ended)
+         ORDER BY n.place
+         ON CONFLICT DO NOTHING)
+     SELECT 1 FROM ended"
+);
 
 /// Ends a pending run as interrupted that was never taken.
 pub(super) async fn cancel(
@@ -332,7 +372,7 @@ pub(super) async fn cancel(
     }
     let id = Id(id.to_bytes());
     let withdraw = "UPDATE run SET status = $3, updated = $4
-         WHERE tenant = $1 AND id = $2 AND status = 0 AND attempts = 0 RETURNING 1";
+         WHERE tenant = $1 AND id = $2 AND status::int4 = 0 AND attempts = 0 RETURNING 1";
     let find = "SELECT status::int8, attempts = 0 FROM run WHERE tenant = $1 AND id = $2";
     let interrupted = number_of(RunStatus::Interrupted);
     loop {

@@ -21,6 +21,11 @@ async fn emptied(schema: &Schema) -> superstep_postgres::Postgres {
         "run",
         "assistant",
         "cron",
+        "delivery",
+        "api_key",
+        "request_key",
+        "audit",
+        "audit_head",
     ];
     let sql = tables.map(|table| format!("DELETE FROM {table};")).concat();
     client.batch_execute(&sql).await.unwrap();

@@ -13,6 +13,7 @@ mod kit;
 mod lost_replies;
 mod migrations;
 mod moving;
+mod outbox;
 mod overtaking;
 mod places;
 mod queue_owner;

@@ -50,7 +50,7 @@ async fn one_that_is_killed_in_the_middle_leaves_the_schema_before() {
         .query_one("SELECT version, partitions FROM meta", &[])
         .await
         .unwrap();
-    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (10, 5));
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (11, 5));
 }
 
 fn item(n: usize) -> PutItem {
@@ -79,8 +79,10 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
              ALTER TABLE thread DROP COLUMN lease;
              DROP FUNCTION create_run(text, uuid, text, uuid, bytea, bigint, bigint, bytea, bytea, bytea, boolean);
              DROP FUNCTION create_run(text, uuid, text, uuid, bytea, bigint, bigint, bytea, bytea, bytea, boolean, boolean);
-             DROP FUNCTION take_runs;
+             DROP FUNCTION take_runs(bigint, bigint);
+             DROP FUNCTION take_runs(bigint, bigint, text[]);
              DROP TABLE run, assistant_version, assistant, cron;
+             DROP TABLE delivery, api_key, request_key, audit, audit_head;
              DROP INDEX listing_created;
              ALTER TABLE listing DROP COLUMN lifetime_ms, DROP COLUMN at_end;
              UPDATE meta SET version = 4",

@@ -164,6 +164,7 @@ async fn racing_runs_are_taken_in_the_order_that_their_callers_were_told() {
             status: RunStatus::Success,
             error: json!(null),
             at: Timestamp(3),
+            deliveries: Vec::new(),
         };
         assert!(
             processes

@@ -138,10 +138,22 @@ impl ThreadFiles for FolderFiles {
     }
 }
 
+/// Writes a capital as `=` and the small letter: on some file systems `Acme` and `acme` would be one folder.
+fn without_capitals(tenant: &str) -> String {
+    let mut name = String::with_capacity(tenant.len());
+    for letter in tenant.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('=');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
 impl Inner {
     fn folder_of(&self, thread: &ThreadId) -> PathBuf {
         // Both names have letters, digits, `_`, `-` and `.` only. The prefixes keep them from being empty or hidden.
-        let tenant = format!("tenant-{}", thread.tenant());
+        let tenant = format!("tenant-{}", without_capitals(thread.tenant()));
         let name = format!("thread-{}", thread.name());
         self.folder.join(tenant).join(name)
     }

@@ -11,10 +11,12 @@ use superstep::graph::Definition;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::feed::{FeedBody, Namespace, RunStop, SubgraphEnd, split_segment};
+use crate::idempotency::CreationKey;
+use crate::permission::Permission;
 use crate::protocol::reply::{CommandError, CommandResult, ProtocolCommand};
 use crate::start::{Awaits, RunBody, Submitted, ThreadTarget, submit};
 use crate::wire::CheckpointId;
-use crate::{App, history, thread, wire};
+use crate::{App, audit, history, thread, wire};
 
 /// Result of a command.
 type Executed = Result<CommandResult, CommandError>;
@@ -24,6 +26,8 @@ pub(super) struct CommandRunner {
     pub(super) app: App,
     pub(super) caller: Caller,
     pub(super) thread: ThreadId,
+    /// Key of the request that the command came with.
+    pub(super) key: Option<CreationKey>,
 }
 
 impl CommandRunner {
@@ -36,6 +40,13 @@ impl CommandRunner {
     }
 
     async fn execute(&self, command: &ProtocolCommand) -> Executed {
+        self.caller.require_any(needs(&command.method))?;
+        // The routes of requests are recorded; those of a socket's commands are not known there.
+        let changing = ["run.start", "input.respond", "input.inject", "state.fork"];
+        let changing = changing.into_iter().find(|name| *name == command.method);
+        if let Some(name) = changing {
+            audit::record_command(&self.app, &self.caller, &self.thread, name).await?;
+        }
         match command.method.as_str() {
             "run.start" => self.start_run(command).await,
             "input.respond" => self.respond(command).await,
@@ -156,9 +167,10 @@ impl CommandRunner {
         body: Map<String, Json>,
         result: impl FnOnce(&Submitted) -> Json,
     ) -> Executed {
-        let body: RunBody = serde_json::from_value(Json::Object(body)).map_err(|error| {
+        let mut body: RunBody = serde_json::from_value(Json::Object(body)).map_err(|error| {
             CommandError::invalid(format!("the parameters are not valid: {error}"))
         })?;
+        body.creation_key.clone_from(&self.key);
         let applied = self.app.feeds.settle(&self.app, &self.thread).await?;
         let target = ThreadTarget::Thread(self.thread.clone());
         let submitted = submit(&self.app, &self.caller, target, body, Awaits::Events).await?;
@@ -289,6 +301,17 @@ impl CommandRunner {
         let graph = thread::graph_of(&self.app, &row).cloned();
         let graph = graph.ok_or_else(|| CommandError::no_run("the thread has no graph yet"))?;
         Ok((row, graph))
+    }
+}
+
+/// Returns the permissions of which a command needs one. Those that make runs are checked again by what they make.
+fn needs(method: &str) -> &'static [Permission] {
+    match method {
+        "run.start" => &[Permission::Run, Permission::Answer],
+        "input.respond" => &[Permission::Answer],
+        "input.inject" | "state.fork" => &[Permission::Run],
+        // What reads, and what is not known.
+        _ => &[Permission::Read],
     }
 }
 

@@ -23,12 +23,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use futures_util::Stream;
-use http::StatusCode;
+use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio::time::Interval;
 
 use crate::App;
 use crate::caller::{Caller, Payload, ThreadPath};
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::claim;
 use crate::protocol::commands::CommandRunner;
 use crate::protocol::filter::FilterBody;
 use crate::protocol::pump::EventPump;
@@ -50,6 +51,9 @@ async fn command(
     State(app): State<App>,
     caller: Caller,
     ThreadPath(thread): ThreadPath,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Response {
     let command = match ProtocolCommand::read(&body) {
@@ -58,20 +62,28 @@ async fn command(
             return (StatusCode::BAD_REQUEST, JsonBody(error.reply(None))).into_response();
         }
     };
+    let key = claim(&app, &caller, &headers, &method, uri.path(), &body).await;
+    let key = match key {
+        Ok(key) => key,
+        Err(error) => return error.into_response(),
+    };
     let runner = CommandRunner {
         app,
         caller,
         thread,
+        key,
     };
     JsonBody(runner.reply(&command).await).into_response()
 }
 
 async fn events(
     State(app): State<App>,
+    caller: Caller,
     ThreadPath(thread): ThreadPath,
     Payload(body): Payload<FilterBody>,
 ) -> ApiResult<Response> {
     let (filter, since) = body.read().map_err(ApiError::bad_request)?;
+    caller.claim_thread(&app, &thread).await?;
     let pump = EventPump::open(&app, &thread, String::new(), filter, since).await?;
     let stream = EventStream {
         pump,

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 
 use crate::error::ApiError;
 use crate::feed::FeedId;
+use crate::json_depth;
 
 /// Why a command was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +83,9 @@ pub(super) struct ProtocolCommand {
 impl ProtocolCommand {
     /// Reads a command.
     pub(super) fn read(text: &[u8]) -> Result<Self, CommandError> {
+        if json_depth::is_too_deep(text) {
+            return Err(CommandError::invalid(json_depth::TOO_DEEP));
+        }
         let read: Json = serde_json::from_slice(text)
             .map_err(|_| CommandError::invalid("a command must be valid JSON"))?;
         let id = read.get("id").and_then(Json::as_u64);

@@ -3,14 +3,19 @@
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
+use http::StatusCode;
 use serde_json::{Value as Json, json};
 
 use crate::App;
+use crate::auth::{self, Credential};
 use crate::caller::{Caller, ThreadPath};
+use crate::error::ApiResult;
+use crate::permission::Permission;
 use crate::protocol::commands::CommandRunner;
 use crate::protocol::filter::FilterBody;
 use crate::protocol::pump::{EventPump, ProtocolEvent};
 use crate::protocol::reply::{CommandError, CommandResult, ProtocolCommand};
+use crate::request_scope::RequestScope;
 use crate::stream::sse;
 
 /// Opens a socket.
@@ -19,14 +24,18 @@ pub(super) async fn open(
     caller: Caller,
     ThreadPath(thread): ThreadPath,
     upgrade: WebSocketUpgrade,
-) -> Response {
+) -> ApiResult<Response> {
+    caller.claim_thread(&app, &thread).await?;
     let runner = CommandRunner {
         app,
         caller,
         thread,
+        key: None,
     };
     let upgrade = upgrade.max_message_size(MESSAGE_BYTES_MAX);
-    upgrade.on_upgrade(move |socket| serve(socket, runner))
+    // The request is open as long as its socket is.
+    let scope = RequestScope::current();
+    Ok(upgrade.on_upgrade(move |socket| RequestScope::within(scope, serve(socket, runner))))
 }
 
 /// Serves a socket until its client closes it. If the server shuts down, the connection breaks without a closing handshake,
@@ -38,6 +47,8 @@ async fn serve(mut socket: WebSocket, runner: CommandRunner) {
         subscriptions: 0,
     };
     let mut heartbeat = sse::heartbeat();
+    let has_credentials = connection.runner.caller.credential != Credential::None;
+    let mut check = tokio::time::interval(auth::CHECKED_EVERY);
     loop {
         let sent = tokio::select! {
             received = socket.recv() => match received {
@@ -55,6 +66,10 @@ async fn serve(mut socket: WebSocket, runner: CommandRunner) {
             event = next_event(&mut connection.pump) => match event {
                 Some(event) => socket.send(frame(&event.envelope)).await,
                 None => return,
+            },
+            _ = check.tick(), if has_credentials => match connection.is_accepted().await {
+                true => Ok(()),
+                false => return,
             },
             _ = heartbeat.tick() => socket.send(Message::Ping(Vec::new().into())).await,
         };
@@ -85,6 +100,14 @@ struct Connection {
 }
 
 impl Connection {
+    /// Whether the credentials of the caller are still accepted. A store that does not answer says nothing about them.
+    async fn is_accepted(&self) -> bool {
+        match auth::check_again(&self.runner.app, &self.runner.caller).await {
+            Ok(()) => true,
+            Err(error) => error.status != StatusCode::UNAUTHORIZED,
+        }
+    }
+
     /// Executes a command, and returns the reply. It is sent before the events that it asks for.
     async fn reply(&mut self, text: &[u8]) -> Json {
         let command = match ProtocolCommand::read(text) {
@@ -106,6 +129,7 @@ impl Connection {
         &mut self,
         command: &ProtocolCommand,
     ) -> Result<CommandResult, CommandError> {
+        self.runner.caller.require(Permission::Read)?;
         let body: FilterBody = serde_json::from_value(command.params.clone()).map_err(|error| {
             CommandError::invalid(format!("the parameters are not valid: {error}"))
         })?;

@@ -16,10 +16,11 @@ use superstep::registry::{
     AssistantChange, AssistantQuery, AssistantSort, CreatedAssistant, NewAssistant, json_contains,
 };
 use superstep::{AssistantId, ChannelKind, FramePath};
-use uuid::Uuid;
 
 use crate::caller::{Caller, Payload, QueryFields, assistant_id};
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::{Keyed, new_id};
+use crate::permission::Permission;
 use crate::routes::drawing;
 use crate::routes::paging::{page, paged};
 use crate::{App, Shared, assistant, background, cron, start, thread, wire};
@@ -60,38 +61,51 @@ struct CreateBody {
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Payload(body): Payload<CreateBody>,
+    Keyed { key, body }: Keyed<CreateBody>,
 ) -> ApiResult<JsonBody<Json>> {
     check_graph(&app, &body.graph_id)?;
     let id = match &body.assistant_id {
         Some(text) => assistant_id(text)
             .ok_or_else(|| ApiError::invalid("Invalid assistant ID: must be a UUID"))?,
-        None => AssistantId::from_bytes(Uuid::now_v7().into_bytes()),
+        None => AssistantId::from_bytes(new_id(key.as_ref(), "assistant").into_bytes()),
     };
+    let is_default = |graph: &String| assistant::default_id(graph) == id;
+    if caller.owner.is_some() && app.graphs.keys().any(is_default) {
+        // Everyone uses the default assistants, so they must not become one caller's.
+        return Err(exists(id));
+    }
     let mut config = Json::Object(body.config.unwrap_or_default());
     let mut context = Json::Object(body.context.unwrap_or_default());
     wire::mirror(&mut config, &mut context);
+    let mut metadata = body.metadata.unwrap_or_default();
+    caller.mark_own(&mut metadata);
     let new = NewAssistant {
-        tenant: caller.tenant,
+        tenant: caller.tenant.clone(),
         id,
         graph: body.graph_id,
         name: body.name.unwrap_or_else(|| "Untitled".to_owned()),
         description: body.description.unwrap_or_default(),
         config,
         context,
-        metadata: Json::Object(body.metadata.unwrap_or_default()),
+        metadata: Json::Object(metadata),
         at: app.runtime.now(),
     };
     match app.registry().create_assistant(&new).await? {
         CreatedAssistant::Stored(created) => Ok(JsonBody(wire::assistant(&created))),
-        CreatedAssistant::Exists(found) if body.if_exists.as_deref() == Some("do_nothing") => {
+        CreatedAssistant::Exists(found)
+            if caller.owns_assistant(&found)
+                && (body.if_exists.as_deref() == Some("do_nothing")
+                    || key.as_ref().is_some_and(|key| key.created(found.created))) =>
+        {
             Ok(JsonBody(wire::assistant(&found)))
         }
-        CreatedAssistant::Exists(_) => Err(ApiError::conflict(format!(
-            "Assistant with ID {} already exists",
-            wire::uuid(id.to_bytes())
-        ))),
+        CreatedAssistant::Exists(_) => Err(exists(id)),
     }
+}
+
+fn exists(id: AssistantId) -> ApiError {
+    let id = wire::uuid(id.to_bytes());
+    ApiError::conflict(format!("Assistant with ID {id} already exists"))
 }
 
 fn check_graph(app: &Shared, name: &str) -> ApiResult<()> {
@@ -126,12 +140,11 @@ impl SearchBody {
                 return Err(ApiError::invalid(format!("Cannot sort by `{other}`")));
             }
         };
-        let metadata = self.metadata.clone().filter(|fields| !fields.is_empty());
         Ok(AssistantQuery {
             tenant: caller.tenant.clone(),
             graph: self.graph_id.clone(),
             name: self.name.clone(),
-            metadata: metadata.map(Json::Object),
+            metadata: caller.own_only(self.metadata.clone())?,
             sort,
             is_descending: self.sort_order.as_deref() != Some("asc"),
             page: page(self.limit, self.offset)?,
@@ -145,6 +158,7 @@ async fn search(
     Payload(body): Payload<SearchBody>,
 ) -> ApiResult<Response> {
     let query = body.query(&caller)?;
+    assistant::create_defaults(&app, &caller).await?;
     let total = app.registry().count_assistants(&query).await?;
     let found = app.registry().assistants(&query).await?;
     let select = body.select.unwrap_or_default();
@@ -162,6 +176,7 @@ async fn count(
     Payload(body): Payload<SearchBody>,
 ) -> ApiResult<JsonBody<u64>> {
     let query = body.query(&caller)?;
+    assistant::create_defaults(&app, &caller).await?;
     Ok(JsonBody(app.registry().count_assistants(&query).await?))
 }
 
@@ -191,7 +206,7 @@ async fn change(
     Path(name): Path<String>,
     Payload(body): Payload<ChangeBody>,
 ) -> ApiResult<JsonBody<Json>> {
-    let found = assistant::get(&app, &caller, &name).await?;
+    let found = assistant::get_own(&app, &caller, &name).await?;
     if let Some(graph) = &body.graph_id {
         check_graph(&app, graph)?;
     }
@@ -217,19 +232,18 @@ async fn change(
         description: body.description,
         config,
         context,
-        metadata: body.metadata.map(Json::Object),
+        metadata: body.metadata.map(|mut metadata| {
+            caller.mark_own(&mut metadata);
+            Json::Object(metadata)
+        }),
     };
     let now = app.runtime.now();
     let changed = app
         .registry()
         .change_assistant(&caller.tenant, found.id, &change, now)
         .await?;
-    let changed = changed.ok_or_else(|| no_assistant(&name))?;
+    let changed = changed.ok_or_else(|| assistant::no_assistant(&name))?;
     Ok(JsonBody(wire::assistant(&changed)))
-}
-
-fn no_assistant(name: &str) -> ApiError {
-    ApiError::not_found(format!("Assistant with ID {name} not found"))
 }
 
 async fn delete(
@@ -238,8 +252,9 @@ async fn delete(
     Path(name): Path<String>,
     query: QueryFields,
 ) -> ApiResult<StatusCode> {
-    let found = assistant::get(&app, &caller, &name).await?;
+    let found = assistant::get_own(&app, &caller, &name).await?;
     if query.flag("delete_threads") {
+        caller.require(Permission::Edit)?;
         delete_threads(&app, &caller, found.id).await?;
     }
     cron::delete_of_assistant(&app, &caller, found.id).await?;
@@ -250,9 +265,11 @@ async fn delete(
 }
 
 async fn delete_threads(app: &Shared, caller: &Caller, id: AssistantId) -> ApiResult<()> {
+    let id = Json::from(wire::uuid(id.to_bytes()));
+    let of_assistant = Map::from_iter([("assistant_id".to_owned(), id)]);
     let query = ThreadQuery {
         tenant: caller.tenant.clone(),
-        metadata_contains: Some(json!({ "assistant_id": wire::uuid(id.to_bytes()) })),
+        metadata_contains: caller.own_only(Some(of_assistant))?,
         page: Page {
             limit: 100,
             offset: 0,
@@ -419,28 +436,30 @@ async fn versions(
     Ok(JsonBody(versions.map(wire::assistant_version).collect::<Vec<_>>()).into_response())
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct LatestBody {
-    version: u32,
+    version: Option<u32>,
 }
 
 async fn set_latest(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
+    query: QueryFields,
     Payload(body): Payload<LatestBody>,
 ) -> ApiResult<JsonBody<Json>> {
-    let found = assistant::get(&app, &caller, &name).await?;
+    // LangGraph's document has the version in the query string, and its clients send it in the body.
+    let version = body.version.or(query.number("version")?);
+    let version = version.ok_or_else(|| ApiError::invalid("`version` is missing"))?;
+    let found = assistant::get_own(&app, &caller, &name).await?;
     let now = app.runtime.now();
     let used = app
         .registry()
-        .use_assistant_version(&caller.tenant, found.id, body.version, now)
+        .use_assistant_version(&caller.tenant, found.id, version, now)
         .await?;
     let used = used.ok_or_else(|| {
-        ApiError::not_found(format!(
-            "Assistant with ID {name} has no version {}",
-            body.version
-        ))
+        ApiError::not_found(format!("Assistant with ID {name} has no version {version}"))
     })?;
     Ok(JsonBody(wire::assistant(&used)))
 }

@@ -14,6 +14,7 @@ use superstep::registry::CronQuery;
 use crate::caller::{Caller, Payload, ThreadPath, assistant_id, cron_id};
 use crate::cron::{self, CronBody};
 use crate::error::ApiResult;
+use crate::idempotency::Keyed;
 use crate::routes::paging::{page, paged};
 use crate::{App, Shared, assistant, thread, wire};
 
@@ -32,10 +33,10 @@ pub(super) fn routes() -> Router<App> {
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Payload(fields): Payload<Map<String, Json>>,
+    request: Keyed<Map<String, Json>>,
 ) -> ApiResult<JsonBody<Json>> {
-    let body = CronBody::read(fields)?;
-    let created = cron::create(&app, caller, None, body).await?;
+    let body = CronBody::read(request.body)?;
+    let created = cron::create(&app, caller, None, body, request.key.as_ref()).await?;
     Ok(JsonBody(wire::cron(&created)))
 }
 
@@ -43,11 +44,11 @@ async fn create_for_thread(
     State(app): State<App>,
     caller: Caller,
     ThreadPath(id): ThreadPath,
-    Payload(fields): Payload<Map<String, Json>>,
+    request: Keyed<Map<String, Json>>,
 ) -> ApiResult<JsonBody<Json>> {
     thread::get(&app, &id).await?;
-    let body = CronBody::read(fields)?;
-    let created = cron::create(&app, caller, Some(id), body).await?;
+    let body = CronBody::read(request.body)?;
+    let created = cron::create(&app, caller, Some(id), body, request.key.as_ref()).await?;
     Ok(JsonBody(wire::cron(&created)))
 }
 
@@ -77,6 +78,7 @@ async fn delete(
     Path(id): Path<String>,
 ) -> ApiResult<StatusCode> {
     let id = cron_id(&id)?;
+    cron::get(&app, &caller, id).await?;
     match app.registry().delete_cron(&caller.tenant, id).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(cron::no_cron(id)),
@@ -104,13 +106,12 @@ impl SearchBody {
             None => None,
         };
         let thread = self.thread_id.as_deref().map(|id| caller.thread(id));
-        let metadata = self.metadata.clone().filter(|fields| !fields.is_empty());
         Ok(CronQuery {
             tenant: caller.tenant.clone(),
             assistant,
             thread: thread.transpose()?,
             is_enabled: self.enabled,
-            metadata: metadata.map(Json::Object),
+            metadata: caller.own_only(self.metadata.clone())?,
             sort: cron::read_sort(self.sort_by.as_deref())?,
             is_descending: self.sort_order.as_deref() != Some("asc"),
             page: page(self.limit, self.offset)?,

@@ -2,14 +2,19 @@
 
 mod assistants;
 mod crons;
+mod deliveries;
 mod drawing;
 mod files;
+mod inspection;
+mod keys;
 mod openapi;
 mod paging;
+mod ready;
 mod runs;
 mod state;
 mod store;
 mod system;
+pub(crate) mod table;
 mod threads;
 
 use axum::Router;
@@ -24,7 +29,11 @@ pub(crate) fn routes() -> Router<App> {
         .merge(state::routes())
         .merge(runs::routes())
         .merge(crons::routes())
+        .merge(deliveries::routes())
         .merge(store::routes())
         .merge(files::routes())
+        .merge(inspection::routes())
+        .merge(keys::routes())
+        .merge(ready::routes())
         .merge(system::routes())
 }

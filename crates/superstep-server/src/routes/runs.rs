@@ -6,15 +6,17 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::header::{CONTENT_LOCATION, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Page;
 use superstep::registry::{RunQuery, RunRow, RunStatus};
 use superstep::{RunId, ThreadId};
 
-use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, header_text, run_id};
+use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, run_id};
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::Keyed;
+use crate::permission::Permission;
 use crate::routes::paging::page;
 use crate::start::{
     Awaits, OnDisconnect, RunBody, Submitted, ThreadTarget, cancel_runs, discard, final_values,
@@ -42,18 +44,10 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     ThreadPath(id): ThreadPath,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
     let target = ThreadTarget::Thread(id);
-    let submitted = submit(
-        &app,
-        &caller,
-        target,
-        with_key(body, &headers)?,
-        Awaits::Events,
-    )
-    .await?;
+    let submitted = submit(&app, &caller, target, request.into(), Awaits::Events).await?;
     let response = JsonBody(wire::run(&submitted.row)).into_response();
     Ok(located(response, &submitted, None))
 }
@@ -61,12 +55,10 @@ async fn create(
 async fn create_stateless(
     State(app): State<App>,
     caller: Caller,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
     let target = ThreadTarget::Temporary;
-    let body = with_key(body, &headers)?;
-    let submitted = submit(&app, &caller, target, body, Awaits::Events).await?;
+    let submitted = submit(&app, &caller, target, request.into(), Awaits::Events).await?;
     let response = JsonBody(wire::run(&submitted.row)).into_response();
     Ok(located(response, &submitted, None))
 }
@@ -74,21 +66,16 @@ async fn create_stateless(
 async fn create_batch(
     State(app): State<App>,
     caller: Caller,
-    headers: HeaderMap,
-    Payload(bodies): Payload<Vec<RunBody>>,
+    Keyed { key, body: bodies }: Keyed<Vec<RunBody>>,
 ) -> ApiResult<JsonBody<Vec<Json>>> {
-    if headers.contains_key(IDEMPOTENCY_KEY) {
-        return Err(ApiError::invalid(
-            "`Idempotency-Key` cannot be sent with a batch, because it names one run; create the runs one by one",
-        ));
-    }
     if bodies.len() > BATCH_MAX {
         return Err(ApiError::invalid(format!(
             "A batch has at most {BATCH_MAX} runs"
         )));
     }
     let mut created = Vec::with_capacity(bodies.len());
-    for body in bodies {
+    for (place, mut body) in bodies.into_iter().enumerate() {
+        body.creation_key = key.as_ref().map(|key| key.nth(place));
         let submitted =
             submit(&app, &caller, ThreadTarget::Temporary, body, Awaits::Events).await?;
         created.push(wire::run(&submitted.row));
@@ -100,21 +87,17 @@ async fn wait(
     State(app): State<App>,
     caller: Caller,
     ThreadPath(id): ThreadPath,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
-    let body = with_key(body, &headers)?;
-    submit_and_wait(&app, &caller, ThreadTarget::Thread(id), body).await
+    submit_and_wait(&app, &caller, ThreadTarget::Thread(id), request.into()).await
 }
 
 async fn wait_stateless(
     State(app): State<App>,
     caller: Caller,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
-    let body = with_key(body, &headers)?;
-    submit_and_wait(&app, &caller, ThreadTarget::Temporary, body).await
+    submit_and_wait(&app, &caller, ThreadTarget::Temporary, request.into()).await
 }
 
 async fn submit_and_wait(
@@ -141,13 +124,6 @@ async fn submit_and_wait(
     );
     let response = JsonBody(values).into_response();
     Ok(located(response, &submitted, Some(&location)))
-}
-
-fn with_key(body: RunBody, headers: &HeaderMap) -> ApiResult<RunBody> {
-    Ok(RunBody {
-        idempotency_key: header_text(headers, IDEMPOTENCY_KEY)?,
-        ..body
-    })
 }
 
 /// Adds the headers that say where the run is.
@@ -276,11 +252,12 @@ fn paths_of(row: &RunRow) -> [(HeaderName, String); 2] {
 
 async fn cancel(
     State(app): State<App>,
+    caller: Caller,
     RunPath(thread, run): RunPath,
     query: QueryFields,
 ) -> ApiResult<Response> {
     let row = run_of(&app, &thread, run).await?;
-    let action = CancelAction::of(&query)?;
+    let action = CancelAction::of(&query, &caller)?;
     if !row.status.is_active() {
         return Err(ApiError::not_found(format!(
             "Run {} has ended; there is nothing to cancel",
@@ -310,10 +287,13 @@ enum CancelAction {
 }
 
 impl CancelAction {
-    fn of(query: &QueryFields) -> ApiResult<Self> {
+    fn of(query: &QueryFields, caller: &Caller) -> ApiResult<Self> {
         match query.text("action") {
             None | Some("interrupt") => Ok(Self::Interrupt),
-            Some("rollback") => Ok(Self::Rollback),
+            Some("rollback") => {
+                caller.require(Permission::Edit)?;
+                Ok(Self::Rollback)
+            }
             Some(other) => Err(ApiError::invalid(format!(
                 "`{other}` is not an action; use `interrupt` or `rollback`"
             ))),
@@ -362,6 +342,7 @@ async fn cancel_many(
         None | Some("all") => vec![RunStatus::Pending, RunStatus::Running],
         Some(other) => return Err(unknown_status(other)),
     };
+    let action = CancelAction::of(&query, &caller)?;
     let thread = body.thread_id.as_deref().map(|id| caller.thread(id));
     let ids = body.run_ids.as_ref();
     if ids.is_some_and(|ids| ids.len() > CANCELLED_MAX as usize) {
@@ -381,22 +362,20 @@ async fn cancel_many(
         thread: thread.transpose()?,
         statuses,
         ids: ids.transpose()?,
+        metadata: caller.own_only(None)?,
         page: Page {
             limit: CANCELLED_MAX,
             offset: 0,
         },
-        ..RunQuery::default()
     };
     let found = app.registry().runs(&wanted).await?;
     if found.is_empty() {
         return Err(ApiError::not_found("No runs found to cancel."));
     }
-    CancelAction::of(&query)?.carry_out(&app, &found).await?;
+    action.carry_out(&app, &found).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The header under which a request is carried out once.
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Highest number of runs that one request creates.
 const BATCH_MAX: usize = 1_000;
 /// Number of runs that one request cancels.

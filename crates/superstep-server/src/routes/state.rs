@@ -16,7 +16,7 @@ use superstep::registry::{RunQuery, RunStatus, json_contains};
 use superstep::run::{Edit, EditNode, RunOptions};
 use superstep::{END, FramePath, NodeName, RunId, START, Seq, ThreadId, Value};
 
-use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
+use crate::caller::{Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::history::{self, Checkpoint};
 use crate::start::{CheckpointBody, no_checkpoint, no_payload, pairs_as_object, read_goto};
@@ -52,8 +52,8 @@ async fn read(
 
 async fn read_at(
     State(app): State<App>,
-    caller: Caller,
-    Path((name, checkpoint)): Path<(String, String)>,
+    ThreadPath(id): ThreadPath,
+    Path((_, checkpoint)): Path<(String, String)>,
     query: QueryFields,
 ) -> ApiResult<JsonBody<Json>> {
     let wanted = WantedState {
@@ -62,7 +62,7 @@ async fn read_at(
         select: query.list("select"),
         ..WantedState::default()
     };
-    Ok(JsonBody(wanted.read(&app, &caller.thread(&name)?).await?))
+    Ok(JsonBody(wanted.read(&app, &id).await?))
 }
 
 #[derive(Debug, Default, Deserialize)]

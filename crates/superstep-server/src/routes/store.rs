@@ -1,7 +1,7 @@
 //! The long-term store: facts that outlive threads.
 //!
 //! Superstep keeps facts of its own in the same store, budgets for example, and so may the program around the server. Their
-//! namespaces are invisible here.
+//! namespaces are invisible here. So are the facts of other tenants.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use superstep::store::{
     FilterOp, Item, ItemFilter, Namespace, NamespaceQuery, PutItem, Search, Store, Ttl,
 };
 
-use crate::caller::{Payload, QueryFields};
+use crate::caller::{Caller, Payload, QueryFields};
 use crate::error::{ApiError, ApiResult};
 use crate::{App, Shared, wire};
 
@@ -53,9 +53,10 @@ fn refuse_reserved(app: &Shared, segments: &[String]) -> ApiResult<()> {
     }
 }
 
-fn namespace_of(app: &Shared, segments: Vec<String>) -> ApiResult<Namespace> {
+fn namespace_of(app: &Shared, caller: &Caller, segments: Vec<String>) -> ApiResult<Namespace> {
     refuse_reserved(app, &segments)?;
-    Ok(Namespace::new(segments)?)
+    caller.check_namespace(&segments)?;
+    Ok(Namespace::of_tenant(&caller.tenant, segments)?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -69,6 +70,7 @@ struct PutBody {
 
 async fn put_item(
     State(app): State<App>,
+    caller: Caller,
     Payload(body): Payload<PutBody>,
 ) -> ApiResult<StatusCode> {
     let ttl = match body.ttl {
@@ -80,7 +82,7 @@ async fn put_item(
         None => None,
     };
     let put = PutItem {
-        namespace: namespace_of(&app, body.namespace)?,
+        namespace: namespace_of(&app, &caller, body.namespace)?,
         key: body.key,
         value: Json::Object(body.value),
         ttl,
@@ -90,10 +92,14 @@ async fn put_item(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn get_item(State(app): State<App>, query: QueryFields) -> ApiResult<JsonBody<Json>> {
+async fn get_item(
+    State(app): State<App>,
+    caller: Caller,
+    query: QueryFields,
+) -> ApiResult<JsonBody<Json>> {
     let segments = query.text("namespace").unwrap_or_default();
     let segments = segments.split('.').map(str::to_owned).collect();
-    let namespace = namespace_of(&app, segments)?;
+    let namespace = namespace_of(&app, &caller, segments)?;
     let key = query.text("key");
     let key = key.ok_or_else(|| ApiError::invalid("`key` is missing"))?;
     let found = store_of(&app)?
@@ -111,9 +117,10 @@ struct DeleteBody {
 
 async fn delete_item(
     State(app): State<App>,
+    caller: Caller,
     Payload(body): Payload<DeleteBody>,
 ) -> ApiResult<StatusCode> {
-    let namespace = namespace_of(&app, body.namespace)?;
+    let namespace = namespace_of(&app, &caller, body.namespace)?;
     store_of(&app)?.delete(&namespace, &body.key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -129,11 +136,13 @@ struct SearchBody {
 
 async fn search(
     State(app): State<App>,
+    caller: Caller,
     Payload(body): Payload<SearchBody>,
 ) -> ApiResult<JsonBody<Json>> {
     refuse_reserved(&app, &body.namespace_prefix)?;
     let search = Search {
-        prefix: body.namespace_prefix,
+        prefix: caller.own_prefix(body.namespace_prefix)?,
+        tenant: caller.tenant,
         filters: read_filters(&body.filter.unwrap_or_default())?,
         page: Page {
             limit: body.limit.unwrap_or(10).min(LIMIT_MAX),
@@ -212,12 +221,14 @@ struct NamespacesBody {
 
 async fn namespaces(
     State(app): State<App>,
+    caller: Caller,
     Payload(body): Payload<NamespacesBody>,
 ) -> ApiResult<JsonBody<Json>> {
     let prefix = body.prefix.unwrap_or_default();
     refuse_reserved(&app, &prefix)?;
     let query = NamespaceQuery {
-        prefix,
+        prefix: caller.own_prefix(prefix)?,
+        tenant: caller.tenant,
         suffix: body.suffix.unwrap_or_default(),
         depth_max: body.max_depth,
         page: Page {

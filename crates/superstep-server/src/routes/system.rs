@@ -10,11 +10,10 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value as Json, json};
-use superstep::checkpoint::{Page, ThreadQuery};
 
 use crate::caller::{Caller, QueryFields};
 use crate::error::ApiResult;
-use crate::routes::openapi;
+use crate::routes::{openapi, ready};
 use crate::thread::ACTIVE_MAX;
 use crate::{App, Shared};
 
@@ -30,15 +29,7 @@ pub(super) fn routes() -> Router<App> {
 
 async fn ok(State(app): State<App>, query: QueryFields) -> ApiResult<JsonBody<Json>> {
     if query.flag("check_db") {
-        let any = ThreadQuery {
-            page: Page {
-                limit: 1,
-                offset: 0,
-            },
-            ..ThreadQuery::default()
-        };
-        app.runtime.threads(&any).await?;
-        app.registry().next_due().await?;
+        ready::check_stores(&app).await?;
     }
     Ok(JsonBody(json!({ "ok": true })))
 }
@@ -70,8 +61,16 @@ struct Figures {
     failures: u64,
     runs: u64,
     streamed_entries: u64,
+    limited: u64,
+    open_requests: u64,
+    /// How long the oldest run is due that waits.
+    oldest_run_seconds: u64,
+    /// How long the oldest delivery is due that waits.
+    oldest_delivery_seconds: u64,
     pending: usize,
     running: usize,
+    /// Runs of all tenants that this process executes.
+    executing: usize,
 }
 
 impl Figures {
@@ -80,14 +79,23 @@ impl Figures {
         let active = app.registry();
         let active = active.active_runs(&caller.tenant, ACTIVE_MAX).await?;
         let running = active.iter().filter(|run| run.is_running).count();
+        let (due, delivery_due) = tokio::try_join!(
+            app.registry().next_due(),
+            app.registry().next_delivery_due()
+        )?;
         Ok(Self {
             uptime_seconds: app.started.elapsed().as_secs(),
             requests: counters.requests.load(Ordering::Relaxed),
             failures: counters.failures.load(Ordering::Relaxed),
             runs: counters.runs.load(Ordering::Relaxed),
             streamed_entries: counters.streamed_entries.load(Ordering::Relaxed),
+            limited: counters.limited.load(Ordering::Relaxed),
+            open_requests: counters.open_requests.load(Ordering::Relaxed),
+            oldest_run_seconds: ready::age(app, due).as_secs(),
+            oldest_delivery_seconds: ready::age(app, delivery_due).as_secs(),
             pending: active.len() - running,
             running,
+            executing: app.queue.health().executing,
         })
     }
 
@@ -99,6 +107,19 @@ impl Figures {
             ("request_failures_total", "counter", self.failures),
             ("runs_submitted_total", "counter", self.runs),
             ("streamed_entries_total", "counter", self.streamed_entries),
+            ("requests_limited_total", "counter", self.limited),
+            ("requests_open", "gauge", self.open_requests),
+            ("runs_executing", "gauge", self.executing as u64),
+            (
+                "run_oldest_waiting_seconds",
+                "gauge",
+                self.oldest_run_seconds,
+            ),
+            (
+                "delivery_oldest_waiting_seconds",
+                "gauge",
+                self.oldest_delivery_seconds,
+            ),
         ];
         for (name, kind, value) in rows {
             let _ = writeln!(
@@ -121,6 +142,11 @@ impl Figures {
             "request_failures": self.failures,
             "runs_submitted": self.runs,
             "streamed_entries": self.streamed_entries,
+            "requests_limited": self.limited,
+            "requests_open": self.open_requests,
+            "runs_executing": self.executing,
+            "run_oldest_waiting_seconds": self.oldest_run_seconds,
+            "delivery_oldest_waiting_seconds": self.oldest_delivery_seconds,
             "runs_pending": self.pending,
             "runs_running": self.running,
         })
@@ -142,7 +168,7 @@ async fn metrics(
     })
 }
 
-async fn document() -> JsonBody<Json> {
+async fn document() -> JsonBody<&'static Json> {
     JsonBody(openapi::document())
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use axum::Json as JsonBody;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::format::EntryKind;
 use superstep::checkpoint::{
@@ -24,6 +25,8 @@ use superstep::{FramePath, START, Seq, ThreadId};
 
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::{CreationKey, Keyed, new_id};
+use crate::permission::Permission;
 use crate::routes::paging::{page, paged};
 use crate::routes::state::{INPUT, UpdateBody, edit_of};
 use crate::wire::ThreadParts;
@@ -107,20 +110,24 @@ impl SuperstepBody {
 async fn create(
     State(app): State<App>,
     caller: Caller,
-    Payload(body): Payload<CreateBody>,
+    Keyed { key, body }: Keyed<CreateBody>,
 ) -> ApiResult<JsonBody<Json>> {
     let id = match &body.thread_id {
         Some(text) => caller.thread(text)?,
-        None => caller.new_thread()?,
+        None => caller.thread(&new_id(key.as_ref(), "thread").to_string())?,
     };
     let mut metadata = body.metadata.unwrap_or_default();
     if let Some(graph) = body.graph_id {
         metadata.insert("graph_id".to_owned(), graph.into());
     }
+    caller.mark_own(&mut metadata);
     let begins_with = match &body.supersteps {
         Some(supersteps) => first_edits(&app, &metadata, supersteps)?,
         None => None,
     };
+    if begins_with.is_some() {
+        caller.require(Permission::Edit)?;
+    }
     let new = NewThread {
         // Decided by the first run: the metadata may name an assistant that does not exist yet.
         graph: String::new(),
@@ -129,11 +136,11 @@ async fn create(
         at: app.runtime.now(),
     };
     let is_new = app.runtime.checkpointer().create(&id, &new).await?;
-    if !is_new && body.if_exists.as_deref() != Some("do_nothing") {
-        return Err(ApiError::conflict(format!(
-            "Thread with ID {} already exists",
-            id.name()
-        )));
+    if !is_new
+        && body.if_exists.as_deref() != Some("do_nothing")
+        && !was_created_by(&app, &id, key.as_ref()).await?
+    {
+        return Err(exists(&id));
     }
     if is_new && begins_with.is_none() {
         // Nothing has happened on it, so nothing has to be read.
@@ -162,7 +169,23 @@ async fn create(
         }
     }
     let row = thread::get(&app, &id).await?;
+    if !caller.owns_thread(&row) {
+        return Err(exists(&id));
+    }
     Ok(JsonBody(show(&app, &row, &ShowOptions::default()).await?))
+}
+
+fn exists(id: &ThreadId) -> ApiError {
+    ApiError::conflict(format!("Thread with ID {} already exists", id.name()))
+}
+
+/// Whether the thread was created by an earlier request with this key.
+async fn was_created_by(app: &Shared, id: &ThreadId, key: Option<&CreationKey>) -> ApiResult<bool> {
+    let Some(key) = key else {
+        return Ok(false);
+    };
+    let row = thread::find(app, id).await?;
+    Ok(row.is_some_and(|row| key.created(row.created)))
 }
 
 /// Returns the row of a thread that was just created, apart from its epoch, which is not shown.
@@ -264,7 +287,7 @@ impl SearchBody {
         let mut query = ThreadQuery {
             tenant: caller.tenant.clone(),
             ids,
-            metadata_contains: contains(&self.metadata),
+            metadata_contains: caller.own_only(self.metadata.clone())?,
             values_contains: contains(&self.values),
             sort,
             is_ascending: self.sort_order.as_deref() == Some("asc"),
@@ -542,13 +565,16 @@ struct ChangeBody {
 
 async fn change(
     State(app): State<App>,
+    caller: Caller,
     ThreadPath(id): ThreadPath,
     headers: HeaderMap,
     Payload(body): Payload<ChangeBody>,
 ) -> ApiResult<Response> {
     let lifetime = body.ttl.as_ref().map(TtlBody::lifetime).transpose()?;
+    let mut metadata = body.metadata.unwrap_or_default();
+    caller.mark_own(&mut metadata);
     let change = ThreadAnnotation {
-        metadata: body.metadata.unwrap_or_default().into_iter().collect(),
+        metadata: metadata.into_iter().collect(),
         graph: None,
         lifetime: lifetime.map(Some),
         at: app.runtime.now(),
@@ -582,26 +608,18 @@ async fn delete_busy(app: &Shared, id: &ThreadId) -> ApiResult<()> {
 async fn copy(
     State(app): State<App>,
     caller: Caller,
-    ThreadPath(id): ThreadPath,
+    Path(name): Path<String>,
+    request: Keyed<IgnoredAny>,
 ) -> ApiResult<JsonBody<Json>> {
-    let row = thread::get(&app, &id).await?;
-    let to = caller.new_copy(&id)?;
-    let checkpointer = app.runtime.checkpointer();
-    match row.head.seq {
-        // Nothing has happened on it that could be copied.
-        Seq(0) => {
-            let new = NewThread {
-                graph: row.graph,
-                metadata: row.metadata,
-                lifetime: row.lifetime,
-                at: app.runtime.now(),
-            };
-            checkpointer.create(&to, &new).await?;
-        }
-        _ => checkpointer.copy(&id, None, &to).await?,
-    }
-    if let Some(files) = &app.files {
-        files.copy_all(&id, &to).await?;
+    let id = caller.thread(&name)?;
+    let row = thread::find(&app, &id).await?;
+    let row = row.filter(|row| caller.owns_thread(row));
+    // The status that clients of LangGraph's server know for it.
+    let row =
+        row.ok_or_else(|| ApiError::conflict(format!("Thread with ID {} not found", id.name())))?;
+    let to = caller.copy_of(&id, new_id(request.key.as_ref(), "copy"))?;
+    if request.key.is_none() || thread::find(&app, &to).await?.is_none() {
+        copy_to(&app, row, &to).await?;
     }
     let row = thread::get(&app, &to).await?;
     let options = ShowOptions {
@@ -612,6 +630,29 @@ async fn copy(
     // No run has left a configuration on the copy.
     shown["config"] = json!({});
     Ok(JsonBody(shown))
+}
+
+/// Copies a thread with its files.
+async fn copy_to(app: &Shared, row: ThreadRow, to: &ThreadId) -> ApiResult<()> {
+    let id = row.thread;
+    let checkpointer = app.runtime.checkpointer();
+    match row.head.seq {
+        // Nothing has happened on it that could be copied.
+        Seq(0) => {
+            let new = NewThread {
+                graph: row.graph,
+                metadata: row.metadata,
+                lifetime: row.lifetime,
+                at: app.runtime.now(),
+            };
+            checkpointer.create(to, &new).await?;
+        }
+        _ => checkpointer.copy(&id, None, to).await?,
+    }
+    if let Some(files) = &app.files {
+        files.copy_all(&id, to).await?;
+    }
+    Ok(())
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -630,7 +671,8 @@ async fn prune(
     let mut pruned = 0_u64;
     for text in &body.thread_ids {
         let id = caller.thread(text)?;
-        if thread::find(&app, &id).await?.is_none() {
+        let row = thread::find(&app, &id).await?;
+        if !row.is_some_and(|row| caller.owns_thread(&row)) {
             continue;
         }
         match body.strategy {

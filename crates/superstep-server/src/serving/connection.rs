@@ -8,9 +8,10 @@
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -21,11 +22,12 @@ use http::{HeaderMap, Method, Request, Version};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use superstep::__private::lock;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::time::{Instant, Sleep};
 
 use crate::serving::socket::ClientSocket;
 use crate::serving::stream_writer::write_stream;
@@ -81,6 +83,9 @@ async fn serve_requests(
         service_fn(move |request| answer(router.clone(), request, slot.clone()))
     };
     let mut connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Also the time for which a connection may wait for its next request.
+        .header_read_timeout(HEADER_TIME_MAX)
         .serve_connection(TokioIo::new(socket), service)
         // For WebSockets.
         .with_upgrades();
@@ -125,7 +130,12 @@ async fn answer(
     let is_read = Arc::new(AtomicBool::new(request.body().is_end_stream()));
     let request = request.map(|body| {
         let is_read = is_read.clone();
-        Body::new(RequestBody { body, is_read })
+        Body::new(RequestBody {
+            body,
+            is_read,
+            deadlines: None,
+            received: 0,
+        })
     });
     let response = router.call(request).await?;
     let is_stream = response.extensions().get::<StreamedBody>().is_some();
@@ -147,25 +157,90 @@ fn wants_close(headers: &HeaderMap) -> bool {
     options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
-/// The body of a request, which notes when it was read to its end.
+/// The body of a request, which notes when it was read to its end, and fails if its client is too slow.
 struct RequestBody {
     body: Incoming,
     is_read: Arc<AtomicBool>,
+    /// `None` before something had to be waited for: most bodies come with their head.
+    deadlines: Option<BodyDeadlines>,
+    /// Bytes that count among those of bodies that are being received.
+    received: u64,
+}
+
+struct BodyDeadlines {
+    /// When something must have arrived.
+    next: Pin<Box<Sleep>>,
+    /// When all of it must have arrived.
+    end: Instant,
+}
+
+impl RequestBody {
+    /// Returns whether the client takes too long.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> bool {
+        let deadlines = self.deadlines.get_or_insert_with(|| {
+            let now = Instant::now();
+            BodyDeadlines {
+                next: Box::pin(tokio::time::sleep_until(now + BODY_PAUSE_MAX)),
+                end: now + BODY_TIME_MAX,
+            }
+        });
+        deadlines.next.as_mut().poll(cx).is_ready() || Instant::now() >= deadlines.end
+    }
+
+    /// Counts what has arrived. Fails if bodies that are not complete take too much memory together.
+    fn count(&mut self, bytes: u64) -> Result<(), axum::BoxError> {
+        self.received += bytes;
+        match RECEIVING.fetch_add(bytes, Ordering::Relaxed) + bytes > RECEIVING_MAX {
+            true => Err("the server receives too much at once".into()),
+            false => Ok(()),
+        }
+    }
+
+    fn forget_count(&mut self) {
+        let received = std::mem::take(&mut self.received);
+        RECEIVING.fetch_sub(received, Ordering::Relaxed);
+    }
+
+    /// Notes that something has arrived.
+    fn restart_pause(&mut self) {
+        if let Some(deadlines) = &mut self.deadlines {
+            let next = (Instant::now() + BODY_PAUSE_MAX).min(deadlines.end);
+            deadlines.next.as_mut().reset(next);
+        }
+    }
 }
 
 impl HttpBody for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = axum::BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             self.is_read.store(true, Ordering::Relaxed);
         }
-        polled
+        match polled {
+            Poll::Pending if self.poll_late(cx) => Poll::Ready(Some(Err(
+                "the body of the request did not arrive in time".into(),
+            ))),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(Ok(frame))) => {
+                self.restart_pause();
+                let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+                let counted = self.count(bytes);
+                if self.is_read.load(Ordering::Relaxed) {
+                    self.forget_count();
+                }
+                Poll::Ready(Some(counted.map(|()| frame)))
+            }
+            Poll::Ready(ended) => {
+                self.forget_count();
+                Poll::Ready(ended.map(|error| error.map_err(axum::BoxError::from)))
+            }
+        }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -176,6 +251,22 @@ impl HttpBody for RequestBody {
         self.body.size_hint()
     }
 }
+
+impl Drop for RequestBody {
+    fn drop(&mut self) {
+        self.forget_count();
+    }
+}
+
+/// Bytes of bodies that are being received, of all connections of the process: clients that send half of a large body and wait
+/// would take all memory.
+static RECEIVING: AtomicU64 = AtomicU64::new(0);
+const RECEIVING_MAX: u64 = 1024 * 1024 * 1024;
+/// How long the head of a request may take.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a client may send nothing of a body, and how long all of a body may take.
+const BODY_PAUSE_MAX: Duration = Duration::from_secs(30);
+const BODY_TIME_MAX: Duration = Duration::from_secs(600);
 
 #[cfg(test)]
 mod tests {

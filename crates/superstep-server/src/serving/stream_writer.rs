@@ -1,6 +1,7 @@
 //! Writes a streamed response to a socket.
 
 use std::io;
+use std::time::Duration;
 
 use axum::response::Response;
 use bytes::{Buf, Bytes};
@@ -32,7 +33,12 @@ pub(super) async fn write_stream(
             },
         };
         match next {
-            Some(Ok(chunk)) => write_chunk(&mut socket.tcp, chunk).await.ok()?,
+            Some(Ok(chunk)) => {
+                // In a box: a stream lasts for days, and waits for its client only now and then.
+                let written = write_chunk(&mut socket.tcp, chunk);
+                let written = tokio::time::timeout(CHUNK_TIME_MAX, written);
+                Box::pin(written).await.ok()?.ok()?;
+            }
             // The response stays without its end, by which the client sees that it is broken.
             Some(Err(_)) => return None,
             None => {
@@ -57,6 +63,9 @@ fn head(parts: &Parts, now: jiff::Timestamp) -> Vec<u8> {
     head.extend_from_slice(rest.as_bytes());
     head
 }
+
+/// How long a client may take to receive a chunk. One that reads nothing would hold its connection forever.
+const CHUNK_TIME_MAX: Duration = Duration::from_secs(300);
 
 async fn write_chunk(tcp: &mut TcpStream, chunk: Bytes) -> io::Result<()> {
     // An empty chunk is the end of the body.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 use superstep::ThreadId;
 
 use crate::error::{ApiError, ApiResult};
+use crate::idempotency::{CreationKey, Keyed};
 use crate::wire::{CHECKPOINT_ID, CHECKPOINT_NS, CheckpointId, ON_RUN_COMPLETED};
 
 /// The body of a request that creates a run. Fields that the server does not know are tolerated.
@@ -51,9 +52,9 @@ pub(crate) struct RunBody {
     /// The older name of `durability`: `false` is `exit`.
     #[serde(alias = "checkpointDuring")]
     pub(crate) checkpoint_during: Option<bool>,
-    /// The header `Idempotency-Key`: a run with the same key on the same thread is created once. Without a thread, the key names one.
+    /// From the header `Idempotency-Key`: the ids of the run, and of its thread if it has none, follow from it.
     #[serde(skip)]
-    pub(crate) idempotency_key: Option<String>,
+    pub(crate) creation_key: Option<CreationKey>,
 }
 
 /// A command to a thread.
@@ -162,6 +163,15 @@ impl RunDurability {
             Self::Sync => "sync",
             Self::Async => "async",
             Self::Exit => "exit",
+        }
+    }
+}
+
+impl From<Keyed<RunBody>> for RunBody {
+    fn from(keyed: Keyed<RunBody>) -> Self {
+        Self {
+            creation_key: keyed.key,
+            ..keyed.body
         }
     }
 }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use superstep::graph::Definition;
 use superstep::registry::Assistant;
 use superstep::run::{Durability, RunOptions};
 use superstep::{NodeName, Value};
 
+use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::permission::Permission;
 use crate::start::body::{NodeList, RunBody, RunDurability};
 
 /// The configuration of a run.
@@ -44,6 +46,8 @@ impl RunConfig {
         context.extend(of_assistant.unwrap_or_default());
         context.extend(added_context);
         context.extend(own_context);
+        // Only the server says who the caller is.
+        context.remove(USER);
 
         let mut configurable = base;
         configurable.extend(added);
@@ -53,6 +57,26 @@ impl RunConfig {
             config,
             context: Json::Object(context),
             has_own_context,
+        }
+    }
+
+    /// Lets nodes read who the caller is, as nodes of LangGraph do, unless the graph's context has no room for it.
+    pub(crate) fn name_user(&mut self, graph: &Definition, caller: &Caller) {
+        let schema = graph.context_schema();
+        let is_closed =
+            schema.is_some_and(|schema| schema.get("additionalProperties") == Some(&false.into()));
+        if caller.principal.is_empty() || is_closed {
+            return;
+        }
+        if let Some(context) = self.context.as_object_mut() {
+            let permissions: Vec<&str> = caller.permissions.iter().map(Permission::name).collect();
+            let user = json!({
+                "identity": caller.principal,
+                "display_name": caller.principal,
+                "is_authenticated": true,
+                "permissions": permissions,
+            });
+            context.insert(USER.to_owned(), user);
         }
     }
 
@@ -68,7 +92,9 @@ impl RunConfig {
     /// Returns the options of the run.
     pub(crate) fn options(&self, graph: &Definition, body: &RunBody) -> ApiResult<RunOptions> {
         // Nothing may be left to run when the turn of a run without an input comes.
-        let mut options = RunOptions::default().finish_if_idle();
+        let mut options = RunOptions::default()
+            .finish_if_idle()
+            .recoveries_max(RECOVERIES_MAX);
         if let Some(limit) = self.config.get("recursion_limit") {
             let limit = limit.as_u64().filter(|limit| *limit > 0);
             let limit = limit.ok_or_else(|| {
@@ -89,6 +115,9 @@ impl RunConfig {
     }
 }
 
+/// How often a run is recovered without progress: one that took its process down three times is not executed a fourth time.
+const RECOVERIES_MAX: u32 = 2;
+
 /// Whether a field of `configurable` is the caller's, not one of those by which clients address threads and checkpoints, or that
 /// names the cron of a run.
 fn is_users(name: &str) -> bool {
@@ -96,8 +125,11 @@ fn is_users(name: &str) -> bool {
         name,
         "thread_id" | "run_id" | "checkpoint_id" | "checkpoint_ns" | "checkpoint_map" | "cron_id"
     );
-    !is_address && !name.starts_with("__")
+    !is_address && !name.starts_with("__") && name != USER
 }
+
+/// Field in which nodes find who the caller is.
+const USER: &str = "langgraph_auth_user";
 
 fn nodes_of(graph: &Definition, list: Option<&NodeList>) -> ApiResult<BTreeSet<NodeName>> {
     let names = match list {
@@ -115,7 +147,6 @@ fn nodes_of(graph: &Definition, list: Option<&NodeList>) -> ApiResult<BTreeSet<N
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
     use superstep::Timestamp;
 
     use super::*;
@@ -131,7 +162,7 @@ mod tests {
             config: json!({ "tags": ["t"], "configurable": { "model": "b", "thread_id": "x" } })
                 .as_object()
                 .cloned(),
-            context: Some(json!({ "depth": 2 })),
+            context: Some(json!({ "depth": 2, "langgraph_auth_user": { "identity": "root" } })),
             ..RunBody::default()
         };
         let config = RunConfig::of(&new.first_version(), &body);

@@ -6,12 +6,14 @@ use serde_json::{Value as Json, json};
 use superstep::registry::{Assistant, CreatedRun, CronRow, CronTick, FiredTick, TickRun};
 use superstep::{RunId, ThreadId, Timestamp};
 
+use crate::auth::Credential;
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
+use crate::owner::OWNER;
+use crate::permission::Permissions;
 use crate::start::config::RunConfig;
 use crate::start::{
-    Awaits, Preparation, PreparedRun, RunBody, RunPlace, ThreadTarget, no_webhooks, prepare,
-    request,
+    Awaits, Preparation, PreparedRun, RunBody, RunPlace, ThreadTarget, prepare, request,
 };
 use crate::{App, Shared, assistant, wire};
 
@@ -23,8 +25,8 @@ pub(crate) async fn check_cron(
     thread: Option<&ThreadId>,
     body: &RunBody,
 ) -> ApiResult<Assistant> {
-    if body.webhook.is_some() {
-        return Err(no_webhooks());
+    if let Some(address) = &body.webhook {
+        app.webhooks.check(address)?;
     }
     let assistant = assistant::get(app, caller, &body.assistant_id).await?;
     let graph = assistant::graph_of(app, &assistant)?;
@@ -103,6 +105,10 @@ async fn prepare_run(app: &Shared, cron: &CronRow, due: Timestamp) -> ApiResult<
     let caller = Caller {
         tenant: cron.tenant.clone(),
         principal: cron.principal.clone(),
+        // Checked when the cron was created.
+        permissions: Permissions::ALL,
+        owner: owner_of(cron),
+        credential: Credential::None,
     };
     let target = match &cron.thread {
         Some(thread) => ThreadTarget::Thread(thread.clone()),
@@ -118,6 +124,13 @@ async fn prepare_run(app: &Shared, cron: &CronRow, due: Timestamp) -> ApiResult<
             wire::uuid(submitted.row.id.to_bytes())
         ))),
     }
+}
+
+/// Returns the owner of a cron, if its principal reaches only what it owns.
+fn owner_of(cron: &CronRow) -> Option<String> {
+    let owner = cron.metadata.get(OWNER).and_then(Json::as_str);
+    let owner = owner.filter(|owner| *owner == cron.principal);
+    owner.map(str::to_owned)
 }
 
 /// Returns the thread of a tick whose run has one of its own: the same one, however often the tick is fired.

@@ -22,13 +22,14 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use http::header::{CONTENT_LOCATION, LOCATION};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value as Json;
 use superstep::registry::{RunRow, RunStatus};
 
-use crate::caller::{Caller, Payload, QueryFields, RunPath, ThreadPath, header_text, run_id};
+use crate::caller::{Caller, QueryFields, RunPath, ThreadPath, header_text, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::feed::{FeedId, StreamStart};
+use crate::idempotency::Keyed;
 use crate::start::{Awaits, OnDisconnect, RunBody, ThreadTarget, submit};
 use crate::stream::event_id::SeenId;
 use crate::stream::modes::WireModes;
@@ -51,34 +52,30 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     ThreadPath(id): ThreadPath,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
     // Before the run is submitted, so that its feed is complete.
     app.feeds.settle(&app, &id).await?;
-    stream_new(&app, &caller, ThreadTarget::Thread(id), &headers, body).await
+    stream_new(&app, &caller, ThreadTarget::Thread(id), request.into()).await
 }
 
 async fn create_stateless(
     State(app): State<App>,
     caller: Caller,
-    headers: HeaderMap,
-    Payload(body): Payload<RunBody>,
+    request: Keyed<RunBody>,
 ) -> ApiResult<Response> {
-    stream_new(&app, &caller, ThreadTarget::Temporary, &headers, body).await
+    stream_new(&app, &caller, ThreadTarget::Temporary, request.into()).await
 }
 
 async fn stream_new(
     app: &App,
     caller: &Caller,
     target: ThreadTarget,
-    headers: &HeaderMap,
-    mut body: RunBody,
+    body: RunBody,
 ) -> ApiResult<Response> {
     let modes = WireModes::read(&body.stream_modes())?;
     let with_subgraphs = body.stream_subgraphs.unwrap_or(false);
     let is_cancelling = body.on_disconnect.unwrap_or_default() == OnDisconnect::Cancel;
-    body.idempotency_key = header_text(headers, "idempotency-key")?;
     let submitted = submit(app, caller, target, body, Awaits::Events).await?;
     let row = &submitted.row;
     // From here on, a client that goes away has a run.
@@ -139,6 +136,12 @@ async fn join_stateless(
         .registry()
         .run(&caller.tenant, run_id(&run)?)
         .await?;
+    if let Some(row) = &row {
+        match caller.check_thread(&app, &row.thread).await {
+            Err(error) if error.status == StatusCode::NOT_FOUND => return Err(ApiError::no_run()),
+            checked => checked?,
+        }
+    }
     stream_joined(&app, &caller, row, &fields, &headers).await
 }
 

@@ -9,6 +9,7 @@ use superstep::checkpoint::format::InterruptRecord;
 use superstep::run::check_answer;
 
 use crate::error::{ApiError, ApiResult};
+use crate::json_depth;
 use crate::wire::interrupt::ReviewedAction;
 
 /// Reads an answer to an interrupt, and checks it against the interrupt's schema.
@@ -189,7 +190,7 @@ fn filled_form(form: &Json, said: &Json) -> Json {
     let Json::String(text) = said else {
         return said.clone();
     };
-    if let Ok(read @ Json::Object(_)) = serde_json::from_str(text) {
+    if let Some(read @ Json::Object(_)) = json_depth::read_inner(text) {
         return read;
     }
     let fields = form.get("properties").and_then(Json::as_object);
@@ -238,7 +239,7 @@ fn coerced(original: &Json, given: &Json) -> Json {
 }
 
 fn typed(kind: &str, text: &str) -> Json {
-    let read: Option<Json> = serde_json::from_str(text.trim()).ok();
+    let read = json_depth::read_inner(text.trim());
     let is_typed = |value: &Json| match kind {
         "number" | "integer" => value.is_number(),
         "boolean" => value.is_boolean(),

@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::json_depth;
 use crate::wire::content;
 
 /// The id with which a client removes all messages.
@@ -178,7 +179,7 @@ fn read_call(call: &Json) -> Option<Json> {
     let name = function.get("name")?.as_str()?;
     let args = match function.get("args").or_else(|| function.get("arguments")) {
         Some(Json::String(text)) => {
-            serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into())
+            json_depth::read_inner(text).unwrap_or_else(|| text.as_str().into())
         }
         Some(args) => args.clone(),
         None => json!({}),

@@ -6,6 +6,7 @@ mod assistant;
 mod checkpoint_id;
 mod content;
 mod cron;
+mod delivery;
 mod extract;
 mod input;
 mod interrupt;
@@ -24,6 +25,7 @@ pub(crate) use checkpoint_id::{
     AFTER, BEFORE_INPUT, CheckpointId, checkpoint, checkpoint_map, name_of_copy,
 };
 pub(crate) use cron::{ON_RUN_COMPLETED, cron};
+pub(crate) use delivery::{delivery, read_delivery_status};
 pub(crate) use extract::extract;
 pub(crate) use input::read_input;
 pub(crate) use interrupt::{interrupt, interrupt_as_asked, streamed_interrupt};

@@ -251,3 +251,32 @@ async fn a_server_that_stops_breaks_streams_and_ends_connections() {
         "the stream ended in order: {text:?}"
     );
 }
+
+/// Reads until the server closes the connection.
+async fn rest_of(connection: &mut RawConnection) -> String {
+    let mut rest = Vec::new();
+    // A reset is an end too.
+    let _ = connection.stream.read_to_end(&mut rest).await;
+    String::from_utf8_lossy(&rest).into_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_ends_its_request() {
+    let server = ListeningServer::start().await;
+    let mut connection = RawConnection::open(&server).await;
+    let half = "POST /threads HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{";
+    connection.send(half).await;
+    let reply = rest_of(&mut connection).await;
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_does_not_arrive_ends_its_connection() {
+    let server = ListeningServer::start().await;
+    let mut connection = RawConnection::open(&server).await;
+    connection.send("GET /ok HTTP/1.1\r\nhost: loc").await;
+    let reply = rest_of(&mut connection).await;
+    assert!(!reply.contains("200 OK"), "{reply}");
+    server.stop().await;
+}

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use http::{HeaderMap, Request, StatusCode};
+use futures_util::StreamExt as _;
+use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::prelude::*;
@@ -73,11 +74,31 @@ macro_rules! graph {
     };
 }
 
+/// Returns a request with credentials; without any if they are empty.
+pub(crate) fn request_as(
+    credentials: &str,
+    method: &str,
+    path: &str,
+    body: Option<Json>,
+) -> Request<Body> {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    let request = match credentials {
+        "" => request,
+        key if key.starts_with("ssk_") => request.header("x-api-key", key),
+        token => request.header("authorization", format!("Bearer {token}")),
+    };
+    let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
+    request.body(body).unwrap()
+}
+
 /// A client of a server of its own.
 pub(crate) struct Client {
     router: Router,
     /// Kept, so that the server lives as long as its client.
-    _server: Server,
+    _server: Arc<Server>,
 }
 
 pub(crate) struct Reply {
@@ -116,7 +137,8 @@ impl Client {
         Self::of(Self::builder(runtime, &MemoryRegistry::new()).files(files)).await
     }
 
-    fn builder(runtime: Runtime, registry: &MemoryRegistry) -> ServerBuilder {
+    /// A server with the small graphs.
+    pub(crate) fn builder(runtime: Runtime, registry: &MemoryRegistry) -> ServerBuilder {
         Server::builder(runtime, Arc::new(registry.clone()))
             .graph(graph!("chat", reply).definition())
             .graph(graph!("ask", ask).definition())
@@ -125,11 +147,43 @@ impl Client {
             .store(Arc::new(MemoryStore::default()))
     }
 
-    async fn of(builder: ServerBuilder) -> Self {
+    /// A client of this server.
+    pub(crate) async fn of(builder: ServerBuilder) -> Self {
         let server = builder.start().await.unwrap();
         Self {
             router: server.router(),
-            _server: server,
+            _server: Arc::new(server),
+        }
+    }
+
+    /// Clients of one server, each of a tenant of its own.
+    pub(crate) async fn of_tenants<const N: usize>(
+        builder: ServerBuilder,
+        tenants: [&str; N],
+    ) -> [Self; N] {
+        let server = Arc::new(builder.start().await.unwrap());
+        tenants.map(|tenant| Self {
+            router: server.router_of_tenant(tenant),
+            _server: server.clone(),
+        })
+    }
+
+    /// Sends a request and returns its reply, of which it reads what comes without a pause: a stream may stay open.
+    pub(crate) async fn send_briefly(&self, request: Request<Body>, pause: Duration) -> Reply {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut chunks = response.into_body().into_data_stream();
+        let mut bytes = Vec::new();
+        while let Ok(Some(chunk)) = tokio::time::timeout(pause, chunks.next()).await {
+            // A stream that is cut has no more to show.
+            let Ok(chunk) = chunk else { break };
+            bytes.extend_from_slice(&chunk);
+        }
+        Reply {
+            status,
+            headers,
+            json: serde_json::from_slice(&bytes).unwrap_or_default(),
+            bytes,
         }
     }
 
@@ -142,6 +196,37 @@ impl Client {
             .body(body)
             .unwrap();
         self.send(request).await
+    }
+
+    /// Returns the routes of the server.
+    pub(crate) fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Calls the server with credentials, which go into the header that they are for.
+    pub(crate) async fn call_as(
+        &self,
+        credentials: &str,
+        method: &str,
+        path: &str,
+        body: Option<Json>,
+    ) -> Reply {
+        self.send(request_as(credentials, method, path, body)).await
+    }
+
+    /// Sends a request and returns the response with its body unread.
+    pub(crate) async fn open(&self, path: &str, body: Json) -> Response<Body> {
+        let request = Request::builder()
+            .method("POST")
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap();
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn drain(&self) {
+        self._server.drain().await;
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {

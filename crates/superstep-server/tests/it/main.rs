@@ -4,13 +4,29 @@
     reason = "a test that panics has failed, which is what it is for"
 )]
 
+mod a2a;
+mod ag_ui;
+mod audit;
+mod authorisation;
 mod branches;
 mod connections;
 mod crons;
 mod files;
+mod idempotency;
+mod injections;
 mod kit;
 mod lost_tokens;
+mod mcp;
+mod openapi;
+mod operations;
+mod own_endpoints;
+mod owners;
 mod protocol;
+mod quotas;
+mod receiver;
 mod routes;
 mod streams;
 mod subgraphs;
+mod tenants;
+mod tokens;
+mod webhooks;

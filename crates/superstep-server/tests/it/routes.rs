@@ -437,52 +437,6 @@ async fn a_failed_run_says_why() {
 }
 
 #[tokio::test]
-async fn a_request_under_a_key_is_carried_out_once() {
-    let client = Client::new().await;
-    let thread = client.thread().await;
-    let send = |text: &str| {
-        let request = Request::builder()
-            .method("POST")
-            .uri(format!("{thread}/runs/wait"))
-            .header("idempotency-key", "k1")
-            .body(Body::from(say(text).to_string()))
-            .unwrap();
-        client.send(request)
-    };
-    send("hi").await.ok();
-    let again = send("hi").await.ok();
-    assert_eq!(again["turns"], 1);
-    assert_eq!(send("other").await.status, StatusCode::CONFLICT);
-}
-
-#[tokio::test]
-async fn a_run_under_a_key_has_a_thread_or_keeps_one() {
-    let client = Client::new().await;
-    let send = |path: &str, body: Json| {
-        let request = Request::builder()
-            .method("POST")
-            .uri(path)
-            .header("idempotency-key", "k1")
-            .body(Body::from(body.to_string()))
-            .unwrap();
-        client.send(request)
-    };
-    let refused = StatusCode::UNPROCESSABLE_ENTITY;
-    for path in ["/runs", "/runs/wait", "/runs/stream"] {
-        assert_eq!(send(path, say("hi")).await.status, refused, "{path}");
-    }
-    let batch = send("/runs/batch", json!([say("hi")])).await;
-    assert_eq!(batch.status, refused);
-    let mut kept = say("hi");
-    kept["on_completion"] = json!("keep");
-    send("/runs/wait", kept.clone()).await.ok();
-    assert_eq!(send("/runs/wait", kept.clone()).await.ok()["turns"], 1);
-    let created = send("/runs", kept).await.ok();
-    assert_eq!(created["status"], "success");
-    assert_eq!(client.post("/threads/count", json!({})).await.ok(), 1);
-}
-
-#[tokio::test]
 async fn a_run_has_the_metadata_of_its_assistant_and_its_thread() {
     let client = Client::new().await;
     let new = json!({ "graph_id": "chat", "metadata": { "team": "a", "tier": 1 } });

@@ -180,6 +180,19 @@ impl StreamClient {
         self.open("POST", path, &[], Some(body)).await
     }
 
+    /// Sends a text that may be anything.
+    pub(crate) async fn post_text(&self, path: &str, text: &str) -> Opened {
+        let request = Request::builder().method("POST").uri(path);
+        let request = request.body(Body::from(text.to_owned())).unwrap();
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        Opened {
+            status: response.status(),
+            headers: response.headers().clone(),
+            body: response.into_body().into_data_stream(),
+            text: String::new(),
+        }
+    }
+
     pub(crate) async fn json(&self, method: &str, path: &str, body: Option<Json>) -> Json {
         let mut opened = self.open(method, path, &[], body).await;
         while opened.read().await.is_some() {}
@@ -258,6 +271,35 @@ impl Opened {
             }
             self.read().await?;
         }
+    }
+
+    /// Returns the data of the next event of a stream whose events have nothing else; `None` at the end.
+    pub(crate) async fn next_data(&mut self) -> Option<Json> {
+        loop {
+            while let Some((block, rest)) = self.text.split_once("\n\n") {
+                let data = block.strip_prefix("data: ").map(str::to_owned);
+                self.text = rest.to_owned();
+                if let Some(data) = data {
+                    return Some(serde_json::from_str(&data).unwrap());
+                }
+            }
+            self.read().await?;
+        }
+    }
+
+    /// Returns the data of all events.
+    pub(crate) async fn all_data(mut self) -> Vec<Json> {
+        let mut events = Vec::new();
+        while let Some(event) = self.next_data().await {
+            events.push(event);
+        }
+        events
+    }
+
+    /// Returns the whole reply, which is not a stream; `null` if it is not JSON.
+    pub(crate) async fn whole(mut self) -> Json {
+        while self.read().await.is_some() {}
+        serde_json::from_str(&self.text).unwrap_or_default()
     }
 
     /// Returns all events.

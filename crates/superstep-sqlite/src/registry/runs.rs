@@ -10,7 +10,7 @@ use superstep_core::registry::{
 };
 use superstep_core::{AssistantId, RunId, ThreadId, Timestamp};
 
-use super::{json, json_text};
+use super::{deliveries, json, json_text};
 use crate::fault::{Fault, SqliteError};
 use crate::list::rows_max;
 use crate::{read, row};
@@ -257,11 +257,13 @@ pub(super) fn take(
     connection: &Connection,
     now: Timestamp,
     limit: u32,
+    skipped: &[String],
 ) -> Result<Vec<TakenRun>, Fault> {
+    let skipped = serde_json::to_string(skipped)?;
     // Only the numbers are sorted, not the requests.
     let numbers: Vec<i64> = connection
         .prepare_cached(TAKEABLE)?
-        .query_map(params![now.0, limit], |row| row.get(0))?
+        .query_map(params![now.0, limit, skipped], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let mut update = connection.prepare_cached(
         "UPDATE run SET status = 1, attempts = attempts + 1, updated = ?2 WHERE number = ?1",
@@ -286,7 +288,7 @@ pub(super) fn take(
     Ok(taken)
 }
 
-/// Of each thread without a running run, the oldest pending run that is due.
+/// Of each thread without a running run, the oldest pending run that is due. None of the tenants that are skipped.
 const TAKEABLE: &str = "SELECT r.number FROM run AS r INDEXED BY run_due
      WHERE r.status = 0 AND r.due <= ?1
        AND NOT EXISTS (
@@ -296,6 +298,8 @@ const TAKEABLE: &str = "SELECT r.number FROM run AS r INDEXED BY run_due
            SELECT 1 FROM run AS a INDEXED BY run_active
            WHERE a.tenant = r.tenant AND a.thread = r.thread AND a.status = 0
              AND a.number < r.number AND a.due <= ?1)
+       AND r.tenant NOT IN (
+           SELECT id FROM tenant WHERE name IN (SELECT value FROM json_each(?3)))
      ORDER BY r.number LIMIT ?2";
 
 /// Returns the earliest time at which a pending run is due.
@@ -356,7 +360,7 @@ const RELEASE: &str = "UPDATE run SET status = 0, updated = ?1
      WHERE number IN (SELECT number FROM run INDEXED BY run_active WHERE status = 1
                       AND id NOT IN (SELECT unhex(value) FROM json_each(?2)))";
 
-/// Stores how a run ended, unless it has ended before. Returns whether it did.
+/// Stores how a run ended and what to deliver because of it, unless it has ended before. Returns whether it did.
 pub(super) fn end(
     connection: &Connection,
     tenant: &str,
@@ -378,7 +382,11 @@ pub(super) fn end(
             json_text(&end.error)?,
             end.at.0,
         ])?;
-    Ok(ended > 0)
+    if ended == 0 {
+        return Ok(false);
+    }
+    deliveries::store(connection, &end.deliveries)?;
+    Ok(true)
 }
 
 /// Ends a run that is pending, and says where another one is.

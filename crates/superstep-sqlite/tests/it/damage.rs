@@ -190,6 +190,7 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
          ALTER TABLE cache DROP COLUMN checksum;
          ALTER TABLE thread DROP COLUMN lease;
          DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version; DROP TABLE cron;
+         DROP TABLE delivery; DROP TABLE api_key; DROP TABLE request_key; DROP TABLE audit; DROP TABLE audit_head;
          DROP INDEX line_created; DROP INDEX line_ends;
          ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
          PRAGMA user_version = 4;",

@@ -284,6 +284,7 @@ async fn a_database_in_memory_keeps_the_same_rules() {
 const TO_THE_FIRST_SCHEMA: &str = "
     DROP VIEW head; DROP TABLE item; DROP TABLE cache; ALTER TABLE thread DROP COLUMN lease;
     DROP TABLE run; DROP TABLE assistant; DROP TABLE assistant_version; DROP TABLE cron;
+    DROP TABLE delivery; DROP TABLE api_key; DROP TABLE request_key; DROP TABLE audit; DROP TABLE audit_head;
     DROP INDEX line_created; DROP INDEX line_ends;
     ALTER TABLE line DROP COLUMN lifetime_ms; ALTER TABLE line DROP COLUMN at_end;
     PRAGMA user_version = 1;";

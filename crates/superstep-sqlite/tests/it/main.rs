@@ -11,6 +11,7 @@ mod conformance;
 mod damage;
 mod files;
 mod kit;
+mod outbox;
 mod questions;
 mod queue_owner;
 mod registry;

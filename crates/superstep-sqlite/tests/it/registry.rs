@@ -54,6 +54,7 @@ async fn runs_are_there_when_the_file_is_opened_again() {
         status: RunStatus::Error,
         error: json!({ "code": "boom" }),
         at: Timestamp(30),
+        deliveries: Vec::new(),
     };
     assert!(db.end_run("acme", run_id(3), &end).await.unwrap());
     // Its number is not given to another run, so the order stays.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::{Loaded, Status};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
-use superstep_core::error::{CheckpointError, OpenError};
+use superstep_core::error::{CheckpointError, FailureKind, OpenError};
 use superstep_core::graph::Definition;
 use superstep_core::registry::{RunEnd, RunRow, RunStatus, TakenRun};
 use superstep_core::run::read_state;
 use superstep_core::{Outcome, Timestamp};
 use tokio::sync::watch;
 
-use super::{CANCEL_AGAIN, LOOK_AGAIN, LOOKED_BACK, QueueState, RunSlot, SHORTEST_WAIT};
+use super::{
+    ATTEMPTS_MAX, CANCEL_AGAIN, LOOK_AGAIN, LOOKED_BACK, QueueState, RunSlot, SHORTEST_WAIT,
+};
 use crate::drive::{DriveError, RequestEnd};
 
 /// Executes a run and stores how it ended. Leaves it running if the process drains: the next queue recovers it.
@@ -22,14 +24,14 @@ pub(super) async fn execute_to_its_end(shared: Arc<QueueState>, run: TakenRun, m
     if let Some(end) = execute(&shared, &run, &mut slot.cancelled).await {
         let mut pause = SHORTEST_WAIT;
         loop {
-            match shared.registry.end_run(&key.0, key.1, &end).await {
+            match store_end(&shared, &run, &end).await {
                 Ok(is_first) => {
                     ended = is_first.then(|| ended_row(&run, &end));
                     break;
                 }
                 // A store that does not answer now will later; until then the run counts as running.
                 Err(error) => {
-                    tracing::warn!(run = %key.1, ?error, "the end of a run was not stored");
+                    tracing::warn!(run = %key.1, %error, "the end of a run was not stored");
                 }
             }
             if *shared.is_draining.borrow() {
@@ -40,12 +42,34 @@ pub(super) async fn execute_to_its_end(shared: Arc<QueueState>, run: TakenRun, m
         }
     }
     drop(slot);
+    shared.mark_progress();
     match ended {
         Some(row) => shared.report_end(&key, &row),
         None => shared.wake_waiting(&key),
     }
     // The next run of the thread can start.
     shared.wake.notify_one();
+}
+
+/// Stores the end of a run with what is to be delivered because of it. Returns whether it was the first end.
+async fn store_end(
+    shared: &QueueState,
+    run: &TakenRun,
+    end: &RunEnd,
+) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
+    let (tenant, id) = (run.row.thread.tenant(), run.row.id);
+    let mut end = end.clone();
+    for hook in &shared.options.end_hooks {
+        let deliveries = hook.before_end(&run.row, &end).await?;
+        end.deliveries.extend(deliveries);
+    }
+    let is_first = shared.registry.end_run(tenant, id, &end).await?;
+    if is_first && !end.deliveries.is_empty() {
+        for hook in &shared.options.end_hooks {
+            hook.deliveries_stored();
+        }
+    }
+    Ok(is_first)
 }
 
 /// Returns the row of a run after its end was stored.
@@ -152,15 +176,22 @@ async fn execute_once(
     // An engine that gets a request again replies as it did before.
     if is_repeated && !shared.is_shared {
         let loaded = shared.runtime.local.store().load(thread).await?;
+        let mut may_begin = run.row.attempts <= ATTEMPTS_MAX;
         if let Some(loaded) = loaded {
+            // Another process runs the thread, so this run had to wait, however often it was taken.
+            may_begin |= loaded.head.status == Status::Running;
             let state = read_state(&graph, thread, &loaded.history)?;
             if state.is_some_and(|state| state.run.run == id) {
                 if loaded.head.status != Status::Running {
                     let outcome = stored_outcome(shared, &graph, run, &loaded).await?;
                     return Ok(run_end(&outcome, shared.now()));
                 }
+                // The thread itself counts how often it was recovered without progress.
                 request = ThreadRequest::Recover;
             }
+        }
+        if !may_begin {
+            return Ok(Some(never_began(shared.now())));
         }
     }
     let driver = shared.runtime.driver();
@@ -237,6 +268,14 @@ fn run_end(outcome: &Outcome, at: Timestamp) -> Option<RunEnd> {
     })
 }
 
+/// The end of a run that takes its process down before it begins.
+fn never_began(at: Timestamp) -> RunEnd {
+    let message = format!(
+        "the process died {ATTEMPTS_MAX} times before the run began; check what it reports about its end, then request the run again"
+    );
+    failed(FailureKind::Poisoned.code(), &message, at)
+}
+
 fn cancelled_end(at: Timestamp) -> RunEnd {
     let error = json!({ "error": "cancelled", "message": "the run was cancelled" });
     ended(RunStatus::Interrupted, error, at)
@@ -248,5 +287,10 @@ fn failed(code: &str, message: &str, at: Timestamp) -> RunEnd {
 }
 
 fn ended(status: RunStatus, error: Json, at: Timestamp) -> RunEnd {
-    RunEnd { status, error, at }
+    RunEnd {
+        status,
+        error,
+        at,
+        deliveries: Vec::new(),
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use superstep::label::{Label, Labeled};
 use superstep::prelude::*;
-use superstep::store::{MemoryStore, Namespace, Store};
+use superstep::store::{MemoryStore, Namespace, NamespaceQuery, PutItem, Search, Store};
 use superstep::{RetryPolicy, Timestamp};
 
 use crate::kit::{Log, LogUpdate, memory, wrote};
@@ -161,6 +161,53 @@ async fn facts_in_the_store_outlive_a_thread() {
     let graph = one("remembers", remembers, |graph| graph);
     for (thread, seen) in [("a", "0"), ("b", "1"), ("c", "2")] {
         let thread = runtime.thread(&graph, thread).unwrap();
+        let result = thread.start(LogUpdate::default()).await.unwrap();
+        assert_eq!(result.state.ran, [seen]);
+    }
+}
+
+/// Reads and writes through the store itself, in a namespace that names another tenant.
+async fn reaches_out(_: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+    let store = cx.store(["visits"])?.inner()?;
+    let namespace = Namespace::of_tenant("acme", ["visits", "ada"])?;
+    let found = store.get(&namespace, "count", Timestamp(0)).await?;
+    let put = PutItem {
+        namespace,
+        key: "count".to_owned(),
+        value: "taken".into(),
+        ttl: None,
+    };
+    store.put(&put, Timestamp(0)).await?;
+    let everything = Search {
+        tenant: "acme".to_owned(),
+        ..Search::default()
+    };
+    let listed = store.search(&everything, Timestamp(0)).await?;
+    let all = NamespaceQuery::default();
+    let namespaces = store.namespaces(&all, Timestamp(0)).await?;
+    let tenants = listed.iter().map(|item| item.namespace.tenant());
+    let tenants: Vec<&str> = tenants
+        .chain(namespaces.iter().map(Namespace::tenant))
+        .collect();
+    Ok(wrote(format!("{} {tenants:?}", found.is_some())))
+}
+
+#[tokio::test]
+async fn nodes_use_the_store_of_their_tenant() {
+    let runtime = Runtime::builder(Memory::default())
+        .store(MemoryStore::default())
+        .build();
+    let remembers = one("remembers", remembers, |graph| graph);
+    let reaches_out = one("reaches_out", reaches_out, |graph| graph);
+    for (graph, thread, seen) in [
+        (&remembers, "acme/a", "0"),
+        (&remembers, "acme/b", "1"),
+        (&remembers, "other/a", "0"),
+        (&remembers, "unnamed", "0"),
+        (&reaches_out, "third/a", r#"false ["third", "third"]"#),
+        (&remembers, "acme/c", "2"),
+    ] {
+        let thread = runtime.thread(graph, thread).unwrap();
         let result = thread.start(LogUpdate::default()).await.unwrap();
         assert_eq!(result.state.ran, [seen]);
     }

@@ -3,7 +3,6 @@
 //! Point 17 differs on purpose (see also `differs`); point 18, byte shapes, belongs to the server.
 
 use serde_json::json;
-use superstep::checkpoint::Page;
 use superstep::checkpoint::format::{Change, EntryKind};
 use superstep::prelude::*;
 use superstep::run::{StreamEventBody, StreamMode};
@@ -615,7 +614,7 @@ async fn parity_20_store_filters_and_namespaces() {
         let search = Search {
             prefix: vec!["acme".to_owned()],
             filters: filters.collect(),
-            page: Page::default(),
+            ..Search::default()
         };
         let items = store.search(&search, now).await.unwrap();
         let mut keys: Vec<_> = items.into_iter().map(|item| item.key).collect();

@@ -1,20 +1,21 @@
 //! The run queue: runs are stored before they are executed, keep their order per thread, survive a crash and can be cancelled.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use superstep::checkpoint::{Answer, AnswerBody};
+use superstep::checkpoint::{Answer, AnswerBody, BoxFuture};
 use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::prelude::*;
 use superstep::registry::{
-    CancelledRun, CreatedRun, CronTick, FiredTick, MemoryRegistry, NewCron, NewRun, Registry,
-    RunQuery, RunStatus, TickRun, WhenBusy,
+    CancelledRun, CreatedRun, CronTick, DeliveryQuery, FiredTick, MemoryRegistry, NewCron,
+    NewDelivery, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus, TickRun, WhenBusy,
 };
 use superstep::run::{Edit, EditNode, ThreadEdit};
 use superstep::{
-    AssistantId, CronId, FramePath, InterruptId, NodeName, RunId, RunOptions, RunQueue, ThreadId,
-    Timestamp, Value,
+    AssistantId, CronId, DeliveryId, FramePath, InterruptId, NodeName, QueueOptions, RunEndHook,
+    RunEndHookError, RunId, RunOptions, RunQueue, ThreadId, Timestamp, Value,
 };
 use tokio::sync::Notify;
 
@@ -434,4 +435,170 @@ async fn a_drained_queue_leaves_its_runs_to_the_next_one() {
         go.notify_one();
         assert_eq!(ended(&queue, id).await.0, RunStatus::Success, "run {id}");
     }
+}
+
+/// Wants every end to be delivered, and does not know what to the first two times that it is called.
+#[derive(Default)]
+struct FlakyHook {
+    calls: AtomicUsize,
+    stored: AtomicUsize,
+}
+
+impl RunEndHook for FlakyHook {
+    fn before_end<'a>(
+        &'a self,
+        run: &'a RunRow,
+        end: &'a RunEnd,
+    ) -> BoxFuture<'a, Result<Vec<NewDelivery>, RunEndHookError>> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        let delivery = NewDelivery {
+            id: DeliveryId::from_bytes([7; 16]),
+            run: run.id,
+            thread: run.thread.clone(),
+            address: "https://example.com/".to_owned(),
+            event: "run.ended".to_owned(),
+            body: format!("{:?}", end.status),
+            at: end.at,
+        };
+        Box::pin(async move {
+            match call {
+                0 | 1 => Err(RunEndHookError("not now".to_owned())),
+                _ => Ok(vec![delivery]),
+            }
+        })
+    }
+
+    fn deliveries_stored(&self) {
+        self.stored.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn what_is_to_be_delivered_is_stored_with_the_end_of_a_run() {
+    let disk = Disk::default();
+    let graph = row(&["a"]);
+    let runtime = Runtime::new(disk.store.clone());
+    runtime.register(&graph);
+    let hook = Arc::new(FlakyHook::default());
+    let registry = Arc::new(disk.registry.clone());
+    let queue = RunQueue::start_with(
+        &runtime,
+        registry,
+        QueueOptions::new(1).end_hook(hook.clone()),
+    );
+    let queue = queue.await.unwrap();
+    let submitted = queue.submit(&starts("row", "t", 1, wrote("one"))).await;
+    submitted.unwrap();
+    assert_eq!(ended(&queue, 1).await, (RunStatus::Success, Json::Null));
+    let query = DeliveryQuery {
+        run: Some(run_id(1)),
+        ..DeliveryQuery::default()
+    };
+    let found = disk.registry.deliveries(&query).await.unwrap();
+    let bodies: Vec<&str> = found.iter().map(|found| found.new.body.as_str()).collect();
+    assert_eq!(bodies, ["Success"]);
+    assert_eq!(hook.calls.load(Ordering::Relaxed), 3);
+    assert_eq!(hook.stored.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_takes_its_process_down_three_times_is_given_up() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let graph = patient(&calls, &go);
+    let mut run = starts("patient", "t", 1, wrote("input"));
+    let options = RunOptions::default().recoveries_max(2);
+    let request = QueuedRequest::from_bytes(&run.request, &run.thread).unwrap();
+    let request = QueuedRequest::new("patient", request.request, &options).unwrap();
+    run.request = request.to_bytes(&run.thread);
+    for process in 1..=3 {
+        let (runtime, queue) = disk.process(&[&graph]).await;
+        if process == 1 {
+            queue.submit(&run).await.unwrap();
+        }
+        while calls.get() < process {
+            tokio::task::yield_now().await;
+        }
+        // The process dies.
+        drop((queue, runtime));
+    }
+    let (runtime, queue) = disk.process(&[&graph]).await;
+    let (status, error) = ended(&queue, 1).await;
+    assert_eq!(status, RunStatus::Error);
+    assert_eq!(error["error"], "node-poisoned", "{error}");
+    assert_eq!(calls.get(), 3, "a fourth execution would be one too many");
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let state: Log = thread.values().await.unwrap().unwrap();
+    assert_eq!(state.ran, ["input"], "the thread can be read");
+}
+
+#[tokio::test]
+async fn a_run_whose_process_dies_before_it_begins_is_given_up_too() {
+    let disk = Disk::default();
+    let calls = Count::default();
+    let graph = Graph::builder("counts")
+        .node("a", fails("a", 0, &calls))
+        .edge(START, "a")
+        .edge("a", END)
+        .build()
+        .unwrap();
+    let run = starts("counts", "t", 1, wrote("input"));
+    disk.registry.create_run(&run).await.unwrap();
+    for _ in 1..=3 {
+        let taken = disk.registry.take_runs(Timestamp(2), 1).await.unwrap();
+        assert_eq!(taken.len(), 1);
+        // The process dies at once, and the next one finds its run.
+        disk.registry.release_runs(&[], Timestamp(3)).await.unwrap();
+    }
+    let (_runtime, queue) = disk.process(&[&graph]).await;
+    let (status, error) = ended(&queue, 1).await;
+    assert_eq!((status, calls.get()), (RunStatus::Error, 0));
+    assert_eq!(error["error"], "node-poisoned", "{error}");
+    let again = starts("counts", "t", 2, wrote("again"));
+    queue.submit(&again).await.unwrap();
+    assert_eq!(ended(&queue, 2).await, (RunStatus::Success, Json::Null));
+}
+
+#[tokio::test]
+async fn a_tenant_that_floods_the_queue_leaves_room_for_others() {
+    let disk = Disk::default();
+    let (calls, go) = (Count::default(), Arc::new(Notify::new()));
+    let graph = patient(&calls, &go);
+    let quick = row(&["a"]);
+    let of_tenant = |tenant: &str, graph: &str, id: u8| {
+        let mut run = starts(graph, "t", id, wrote("input"));
+        let request = QueuedRequest::from_bytes(&run.request, &run.thread).unwrap();
+        run.thread = ThreadId::of_tenant(tenant, &format!("t{id}")).unwrap();
+        run.request = request.to_bytes(&run.thread);
+        run
+    };
+    // Everything is waiting when the queue starts: the flood first.
+    for id in 1..=20 {
+        let run = of_tenant("loud", "patient", id);
+        disk.registry.create_run(&run).await.unwrap();
+    }
+    let run = of_tenant("calm", "row", 21);
+    disk.registry.create_run(&run).await.unwrap();
+    let runtime = Runtime::new(disk.store.clone());
+    runtime.register(&graph);
+    runtime.register(&quick);
+    let options = QueueOptions::new(4).tenant_runs_max(2);
+    let registry = Arc::new(disk.registry.clone());
+    let queue = RunQueue::start_with(&runtime, registry, options)
+        .await
+        .unwrap();
+    let row = queue.wait("calm", run_id(21)).await.unwrap().unwrap();
+    assert_eq!(row.status, RunStatus::Success);
+    assert_eq!(calls.get(), 2, "the flood executes as many as it may");
+    let created = queue.submit(&of_tenant("calm", "row", 22)).await.unwrap();
+    assert_eq!(created, CreatedRun::Begun, "at once");
+    queue.wait("calm", run_id(22)).await.unwrap();
+    let created = queue.submit(&of_tenant("loud", "patient", 23)).await;
+    assert_eq!(created.unwrap(), CreatedRun::Stored(Vec::new()));
+    // When one of the flood ends, the next of it begins.
+    go.notify_one();
+    while calls.get() < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(queue.health().executing, 2);
 }

@@ -95,7 +95,7 @@ and begins again; every node appends a line and emits an event. Clients keep the
 the cores. It was measured apart from the rest, at the commit in its own file.
 
 - **Ours**: the server as it comes, with the local engine. It stores a run before it executes it, and every step before the next
-  one begins: in a SQLite file with `synchronous=FULL`, or in PostgreSQL with `synchronous_commit=on`.
+  one begins: in a file of SQLite with `synchronous=FULL`, or in PostgreSQL with `synchronous_commit=on`.
 - **Bare driver, in process**: the same graph over the same kind of store by as many callers, without HTTP, without the row of a
   run, and without the row of a thread on which nothing has run.
 - **LangGraph Agent Server (in memory)**: `langgraph dev` with its default settings, and without its logs. It runs threads in

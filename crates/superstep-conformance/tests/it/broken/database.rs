@@ -198,7 +198,7 @@ impl Checkpointer for Tables {
         Box::pin(async move {
             let mut query = query.clone();
             if !self.is(DatabaseDefect::PagesWithoutEnd) {
-                query.page.limit = query.page.limit.min(1_000);
+                query.page.limit = query.page.limit.min(1_001);
             }
             let collide = self.terms_collide.load(Ordering::SeqCst);
             if self.is(DatabaseDefect::TermsTrusted) && collide {

@@ -1,6 +1,9 @@
 //! A registry with a defect.
 
+mod audit;
 mod crons;
+mod deliveries;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
@@ -9,12 +12,13 @@ use serde_json::Value as Json;
 use superstep_conformance::give_way;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
-    ActiveRun, Assistant, AssistantChange, AssistantQuery, CancelledRun, ChangedCron,
-    CreatedAssistant, CreatedCron, CreatedRun, CronChange, CronQuery, CronRow, CronTick, FiredTick,
-    MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RunEnd, RunQuery, RunRow, RunStatus,
-    TakenRun, WhenBusy,
+    ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
+    AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
+    MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
+    RunStatus, TakenRun, WhenBusy,
 };
-use superstep_core::{AssistantId, CronId, RunId, ThreadId, Timestamp};
+use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
 /// What is wrong with a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,7 @@ pub(crate) enum RegistryDefect {
     BeginTorn,
     TakesTwoOfAThread,
     TakesRunningAgain,
+    SkipsNoTenant,
     /// The runs are read, and marked a moment later.
     TakeTorn,
     DueIgnored,
@@ -94,6 +99,72 @@ pub(crate) enum RegistryDefect {
     LastTickComesAgain,
     TenantsMixedInCrons,
     TextsOfCronsTrimmed,
+    PermissionsLost,
+    /// A second API key with the same id is reported as stored, and is not.
+    SameApiKeySaidStored,
+    /// The same, if the first is of another tenant.
+    ApiKeysUniqueByTenant,
+    ExpiredApiKeyNotFound,
+    ApiKeysOfEveryTenant,
+    ApiKeysOldestFirst,
+    ApiKeyExpiredByAnyTenant,
+    /// A later time takes the place of an earlier one.
+    ExpiryExtends,
+    TextsOfApiKeysTrimmed,
+    FingerprintForgotten,
+    PrincipalOfRequestsIgnored,
+    TenantOfRequestsIgnored,
+    RequestKeysNeverExpire,
+    /// The time of the repeated request, not of the first.
+    RepeatHasTheLastTime,
+    /// The key is looked for, and stored a moment later.
+    ClaimTorn,
+    RequestsSweptEarly,
+    RequestsSweptWithoutLimit,
+    TextsOfRequestsTrimmed,
+    DeliveriesLost,
+    DeliveriesStoredBackwards,
+    /// An end that is not stored stores its deliveries.
+    SecondEndDelivers,
+    KnownDeliveryStoredAgain,
+    AttemptNotCounted,
+    TakenDeliveryStaysDue,
+    TakesDeliveriesBehindOthers,
+    LastDueDeliveryFirst,
+    DueOfDeliveriesIgnored,
+    DeliveriesTakenWithoutLimit,
+    /// The deliveries are read, and marked a moment later.
+    TakeOfDeliveriesTorn,
+    /// An attempt ends a delivery that was taken again.
+    OvertakenAttemptEnds,
+    ConfirmedDeliveryEndsAgain,
+    AttemptEndedByAnyTenant,
+    DeadDeliveryIsRetried,
+    ErrorOfAttemptsLost,
+    OnlyPendingDeliveriesRepeated,
+    RepeatKeepsTheTime,
+    RunOfDeliveriesIgnored,
+    StatusOfDeliveriesIgnored,
+    TenantsMixedInDeliveries,
+    DeliveriesOldestFirst,
+    DeliveriesGoWithTheirRun,
+    DeliveriesBehindOthersAreDue,
+    DeliveriesSweptEarly,
+    DeliveriesSweptWithoutLimit,
+    TextsOfDeliveriesTrimmed,
+    /// Entries get the numbers and the hash that fit.
+    AuditAppendedAnywhere,
+    /// The end of the log is compared, and the entries appended a moment later.
+    AuditAppendTorn,
+    /// Entries are appended up to the first that does not fit.
+    AuditAppendedInPart,
+    AuditHeadLags,
+    AuditFromTheStart,
+    TenantsMixedInAudit,
+    AuditedTenantsWithoutOrder,
+    /// There is a log without entries.
+    AuditOfNobody,
+    TextsOfAuditTrimmed,
 }
 
 /// A registry with a defect.
@@ -104,6 +175,10 @@ pub(crate) struct BrokenRegistry {
     given: Mutex<BTreeMap<(String, RunId), NewRun>>,
     /// Tenants for which crons were created.
     cron_tenants: Mutex<BTreeSet<String>>,
+    /// Tenants for which API keys were created.
+    key_tenants: Mutex<BTreeSet<String>>,
+    /// Keys of requests that were claimed.
+    claimed: Mutex<BTreeSet<String>>,
 }
 
 const EVERY: Page = Page {
@@ -118,6 +193,8 @@ impl BrokenRegistry {
             defect,
             given: Mutex::default(),
             cron_tenants: Mutex::default(),
+            key_tenants: Mutex::default(),
+            claimed: Mutex::default(),
         }
     }
 
@@ -131,6 +208,14 @@ impl BrokenRegistry {
 
     fn cron_tenants(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.cron_tenants.lock().expect("no clause panics")
+    }
+
+    fn key_tenants(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.key_tenants.lock().expect("no clause panics")
+    }
+
+    fn claimed(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.claimed.lock().expect("no clause panics")
     }
 
     fn tenants(&self) -> BTreeSet<String> {
@@ -338,6 +423,18 @@ impl Registry for BrokenRegistry {
         })
     }
 
+    fn take_runs_except<'a>(
+        &'a self,
+        now: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<TakenRun>>> {
+        match self.defect {
+            RegistryDefect::SkipsNoTenant => self.take_runs(now, limit),
+            _ => self.inner.take_runs_except(now, limit, skipped),
+        }
+    }
+
     fn take_runs(
         &self,
         now: Timestamp,
@@ -421,12 +518,19 @@ impl Registry for BrokenRegistry {
         end: &'a RunEnd,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
         Box::pin(async move {
+            let end = &self.end_by_defect(end).await?;
             let ended = self.inner.end_run(tenant, id, end).await?;
-            if ended || !self.is(RegistryDefect::LastEndWins) {
-                return Ok(ended);
+            match self.defect {
+                RegistryDefect::SecondEndDelivers if !ended => {
+                    self.deliver_anyway(tenant, &end.deliveries).await?;
+                    Ok(false)
+                }
+                RegistryDefect::LastEndWins if !ended => {
+                    self.recreate(tenant, id).await?;
+                    self.inner.end_run(tenant, id, end).await
+                }
+                _ => Ok(ended),
             }
-            self.recreate(tenant, id).await?;
-            self.inner.end_run(tenant, id, end).await
         })
     }
 
@@ -443,6 +547,7 @@ impl Registry for BrokenRegistry {
                     status: RunStatus::Interrupted,
                     error: Json::Null,
                     at: now,
+                    deliveries: Vec::new(),
                 };
                 self.inner.end_run(tenant, id, &end).await?;
             }
@@ -453,6 +558,7 @@ impl Registry for BrokenRegistry {
                         status: RunStatus::Interrupted,
                         error: Json::Null,
                         at: now,
+                        deliveries: Vec::new(),
                     };
                     self.inner.end_run(tenant, id, &end).await?;
                     return Ok(CancelledRun::Withdrawn);
@@ -640,5 +746,114 @@ impl Registry for BrokenRegistry {
 
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>> {
         Box::pin(self.fire_cron_by_defect(tick))
+    }
+
+    fn create_api_key<'a>(&'a self, key: &'a ApiKey) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.create_api_key_by_defect(key))
+    }
+
+    fn api_key(&self, id: ApiKeyId) -> BoxFuture<'_, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(self.api_key_by_defect(id))
+    }
+
+    fn api_keys<'a>(
+        &'a self,
+        tenant: &'a str,
+        page: Page,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ApiKey>>> {
+        Box::pin(self.api_keys_by_defect(tenant, page))
+    }
+
+    fn expire_api_key<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ApiKeyId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<ApiKey>>> {
+        Box::pin(self.expire_api_key_by_defect(tenant, id, at))
+    }
+
+    fn claim_request<'a>(
+        &'a self,
+        request: &'a RequestKey,
+    ) -> BoxFuture<'a, CheckpointResult<ClaimedRequest>> {
+        Box::pin(self.claim_request_by_defect(request))
+    }
+
+    fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(self.sweep_requests_by_defect(now, limit))
+    }
+
+    fn take_deliveries(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(self.take_deliveries_by_defect(now, again, limit))
+    }
+
+    fn end_attempt<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        attempts: u32,
+        end: &'a AttemptEnd,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<bool>> {
+        Box::pin(self.end_attempt_by_defect(tenant, id, attempts, end, now))
+    }
+
+    fn repeat_delivery<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> BoxFuture<'a, CheckpointResult<Option<Delivery>>> {
+        Box::pin(self.repeat_delivery_by_defect(tenant, id, now))
+    }
+
+    fn deliveries<'a>(
+        &'a self,
+        query: &'a DeliveryQuery,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(self.deliveries_by_defect(query))
+    }
+
+    fn next_delivery_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
+        Box::pin(self.next_delivery_due_by_defect())
+    }
+
+    fn sweep_deliveries(
+        &self,
+        unchanged_since: Timestamp,
+        limit: u32,
+    ) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(self.sweep_deliveries_by_defect(unchanged_since, limit))
+    }
+
+    fn append_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        entries: &'a [AuditEntry],
+    ) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(self.append_audit_by_defect(tenant, entries))
+    }
+
+    fn audit_head<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<AuditHead>> {
+        Box::pin(self.audit_head_by_defect(tenant))
+    }
+
+    fn audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
+        Box::pin(self.audit_by_defect(tenant, after, limit))
+    }
+
+    fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
+        Box::pin(self.audited_tenants_by_defect())
     }
 }

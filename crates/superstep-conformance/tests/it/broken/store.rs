@@ -41,6 +41,8 @@ pub(crate) enum StoreDefect {
     SweepTellsNothing,
     NamespacesBackwards,
     SuffixIgnored,
+    /// All tenants have the same items.
+    TenantForgotten,
 }
 
 /// A store with a defect.
@@ -64,6 +66,13 @@ impl BrokenStore {
     fn is(&self, defect: StoreDefect) -> bool {
         self.defect == defect
     }
+
+    fn bent(&self, namespace: &Namespace) -> Namespace {
+        match self.is(StoreDefect::TenantForgotten) {
+            true => Namespace::new(namespace.segments()).expect("it was one of a tenant"),
+            false => namespace.clone(),
+        }
+    }
 }
 
 impl Store for BrokenStore {
@@ -84,7 +93,7 @@ impl Store for BrokenStore {
                 true => Timestamp(0),
                 false => now,
             };
-            let mut found = self.inner.get(namespace, key, now).await?;
+            let mut found = self.inner.get(&self.bent(namespace), key, now).await?;
             let first = *self.first_put_at.lock().expect("no clause panics");
             if let (Some(item), Some(first)) = (&mut found, first)
                 && self.is(StoreDefect::ExpiredLendsItsAge)
@@ -98,6 +107,7 @@ impl Store for BrokenStore {
     fn put<'a>(&'a self, put: &'a PutItem, now: Timestamp) -> BoxFuture<'a, StoreResult<()>> {
         Box::pin(async move {
             let mut put = put.clone();
+            put.namespace = self.bent(&put.namespace);
             if self.is(StoreDefect::LimitsIgnored) && put.check().is_err() {
                 return Ok(());
             }
@@ -178,7 +188,7 @@ impl Store for BrokenStore {
         key: &'a str,
     ) -> BoxFuture<'a, StoreResult<bool>> {
         Box::pin(async move {
-            let was_there = self.inner.delete(namespace, key).await?;
+            let was_there = self.inner.delete(&self.bent(namespace), key).await?;
             Ok(was_there || self.is(StoreDefect::DeletedIsAlwaysToldThere))
         })
     }
@@ -190,6 +200,9 @@ impl Store for BrokenStore {
     ) -> BoxFuture<'a, StoreResult<Vec<Item>>> {
         Box::pin(async move {
             let mut search = search.clone();
+            if self.is(StoreDefect::TenantForgotten) {
+                search.tenant.clear();
+            }
             if self.is(StoreDefect::FiltersIgnored) {
                 search.filters.clear();
             }
@@ -219,6 +232,7 @@ impl Store for BrokenStore {
             match self.defect {
                 StoreDefect::NamespacesPagedBeforeCut => bent.depth_max = None,
                 StoreDefect::SuffixIgnored => bent.suffix.clear(),
+                StoreDefect::TenantForgotten => bent.tenant.clear(),
                 _ => {}
             }
             let found = self.inner.namespaces(&bent, now).await?;
