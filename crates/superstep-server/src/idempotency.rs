@@ -158,9 +158,19 @@ fn fingerprint(method: &Method, path: &str, body: &Json) -> [u8; 32] {
     write_canonical(body, &mut canonical);
     hash_of(&[
         method.as_str().as_bytes(),
-        path.as_bytes(),
+        path_of_run(path).as_bytes(),
         canonical.as_bytes(),
     ])
+}
+
+/// Returns the path under which a run is created in the background, for every path that creates one. A run is the same one however
+/// its caller follows it: who lost a stream may ask for the run without it.
+fn path_of_run(path: &str) -> &str {
+    let short = path.strip_suffix("/wait");
+    let short = short.or_else(|| path.strip_suffix("/stream"));
+    short
+        .filter(|short| short.ends_with("/runs"))
+        .unwrap_or(path)
 }
 
 /// Writes a value with the fields of objects in the order of their names.

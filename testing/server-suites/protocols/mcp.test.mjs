@@ -16,6 +16,12 @@ async function connect(capabilities, answer) {
   return client;
 }
 
+async function runsInProgress() {
+  const queue = await fetch(new URL("/superstep/queue", process.env.SERVER_URL));
+  const { pending, running } = await queue.json();
+  return pending + running;
+}
+
 test("assistants are tools", async () => {
   const client = await connect({});
   const { tools } = await client.listTools();
@@ -63,6 +69,11 @@ test("a call is cancelled", async () => {
   setTimeout(() => abort.abort("enough"), 300);
   const call = { name: "delay", arguments: { ms: 60_000 } };
   await assert.rejects(client.callTool(call, undefined, { signal: abort.signal }));
+  // A client that closes at once would take its notification back.
+  for (let waited = 0; (await runsInProgress()) > 0; waited += 100) {
+    assert.ok(waited < 5_000, "the run was not cancelled");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
   await client.close();
 });
 

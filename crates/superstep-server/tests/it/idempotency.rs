@@ -124,10 +124,10 @@ async fn a_run_under_a_key_is_executed_once() {
         send(&client, "k1", &wait, &say("other")).await.status,
         DIFFERENT
     );
-    // The path is part of the request.
-    let path = format!("{thread}/runs");
+    // The thread is part of the request.
+    let elsewhere = format!("{}/runs", client.thread().await);
     assert_eq!(
-        send(&client, "k1", &path, &say("hi")).await.status,
+        send(&client, "k1", &elsewhere, &say("hi")).await.status,
         DIFFERENT
     );
     assert_eq!(
@@ -156,6 +156,22 @@ async fn a_run_without_a_thread_keeps_one_if_it_has_a_key() {
     let again = send(&client, "w", "/runs/wait", &kept("hi")).await.ok();
     assert_eq!((&first["turns"], &again["turns"]), (&json!(1), &json!(1)));
     assert_eq!(client.post("/threads/count", json!({})).await.ok(), 1);
+}
+
+#[tokio::test]
+async fn a_run_is_the_same_however_its_caller_follows_it() {
+    let client = Client::new().await;
+    let thread = client.thread().await;
+    send(&client, "k", &format!("{thread}/runs/wait"), &say("hi"))
+        .await
+        .ok();
+    send(&client, "k", &format!("{thread}/runs/stream"), &say("hi"))
+        .await
+        .ok();
+    let created = send(&client, "k", &format!("{thread}/runs"), &say("hi")).await;
+    assert_eq!(created.ok()["status"], "success");
+    let runs = client.get(&format!("{thread}/runs")).await.ok();
+    assert_eq!(runs.as_array().unwrap().len(), 1, "{runs}");
 }
 
 #[tokio::test]
