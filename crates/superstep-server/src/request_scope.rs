@@ -25,7 +25,7 @@ use crate::App;
 use crate::access_log::{AccessLog, AccessRecord};
 use crate::caller::Caller;
 use crate::quotas::OpenRequest;
-use crate::routes::table::{ApiRoute, ROUTES};
+use crate::routes::table::{ApiRoute, FoundRoute};
 
 tokio::task_local! {
     static SCOPE: Arc<RequestScope>;
@@ -40,6 +40,7 @@ pub(crate) struct RequestScope {
     method: Method,
     /// The path of the route, with the names of its parameters; `None` if there is no such route.
     route: Option<String>,
+    found: FoundRoute,
     started: Instant,
     /// Zero before the response began.
     status: AtomicU16,
@@ -61,6 +62,7 @@ impl RequestScope {
             caller_span: caller_span(request.headers()),
             method: request.method().clone(),
             route: route.map(|route| route.as_str().to_owned()),
+            found: FoundRoute::of(request),
             started: Instant::now(),
             status: AtomicU16::new(0),
             bytes: AtomicU64::new(0),
@@ -102,7 +104,10 @@ impl RequestScope {
 
     /// Returns the line of the table for this request; `None` if there is no such route.
     pub(crate) fn api_route(&self) -> Option<&'static ApiRoute> {
-        api_route(&self.method, self.route.as_deref()?)
+        match self.found {
+            FoundRoute::Listed(route) => Some(route),
+            FoundRoute::OtherMethod | FoundRoute::NotListed | FoundRoute::None => None,
+        }
     }
 
     pub(crate) fn method(&self) -> &Method {
@@ -210,19 +215,6 @@ fn is_request_id(text: &str) -> bool {
     (1..=REQUEST_ID_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_allowed)
 }
 
-/// Returns the line of the table for a route as the router knows it.
-fn api_route(method: &Method, route: &str) -> Option<&'static ApiRoute> {
-    let method = match *method {
-        Method::HEAD => "get".to_owned(),
-        _ => method.as_str().to_ascii_lowercase(),
-    };
-    // The router marks a parameter that may contain slashes.
-    let path = route.replace("{*", "{");
-    ROUTES
-        .iter()
-        .find(|known| known.method == method && known.path == path)
-}
-
 const REQUEST_ID: &str = "x-request-id";
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -242,12 +234,5 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(REQUEST_ID, HeaderValue::from_static("a b"));
         assert_eq!(request_id(&headers).len(), 36);
-    }
-
-    #[test]
-    fn a_route_of_the_router_is_found_in_the_table() {
-        let file = "/superstep/threads/{thread_id}/files/{*path}";
-        assert_eq!(api_route(&Method::HEAD, file).unwrap().method, "get");
-        assert!(api_route(&Method::POST, "/ok").is_none());
     }
 }

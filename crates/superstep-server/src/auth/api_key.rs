@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
+use superstep::__private::lock;
 use superstep::registry::{ApiKey, Registry};
 use superstep::{ApiKeyId, ThreadId, Timestamp};
 use uuid::Uuid;
@@ -206,7 +207,7 @@ impl ApiKeyCache {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut HashMap<ApiKeyId, (Instant, ApiKey)>) -> T) -> T {
-        use_it(&mut self.found.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut lock(&self.found))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, PublicKeyUse};
@@ -229,7 +229,7 @@ impl SharedKeySet {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(&mut KnownKeys) -> T) -> T {
-        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+        use_it(&mut lock(&self.known))
     }
 }
 

@@ -15,12 +15,12 @@ pub use policy::{Authentication, PolicyError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{MatchedPath, NestedPath, Request, State};
+use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use superstep::registry::ApiKey;
 use superstep::{ApiKeyId, Timestamp};
 
@@ -29,7 +29,7 @@ use crate::auth::issuer::TokenIssuer;
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::permission::{Permission, Permissions};
-use crate::routes::table::{ApiRoute, ROUTES};
+use crate::routes::table::FoundRoute;
 use crate::stream::sse;
 use crate::{App, Shared};
 
@@ -157,7 +157,7 @@ pub(crate) async fn check_caller(
     let Some(authenticator) = &app.authenticator else {
         return next.run(request).await;
     };
-    let found = route_of(&request);
+    let found = FoundRoute::of(&request);
     let caller = match admit(&app, authenticator, found, request.headers()).await {
         Ok(caller) => caller,
         Err(refusal) => return refused(authenticator, refusal),
@@ -194,49 +194,6 @@ async fn admit(
             tracing::error!("a route is not in the table of routes, so it is closed");
             Err(ApiError::forbidden("this route has no permissions"))
         }
-    }
-}
-
-/// What the table says about a request.
-#[derive(Debug, Clone, Copy)]
-enum FoundRoute {
-    Listed(&'static ApiRoute),
-    /// The router knows the path, and the table lists it with other methods only.
-    OtherMethod,
-    /// The router knows the path, and the table does not.
-    NotListed,
-    /// The router does not know the path.
-    None,
-}
-
-fn route_of(request: &Request) -> FoundRoute {
-    let extensions = request.extensions();
-    let Some(matched) = extensions.get::<MatchedPath>() else {
-        return FoundRoute::None;
-    };
-    let matched = matched.as_str();
-    // The program around the server may have put its routes below a path of its own.
-    let nested = extensions.get::<NestedPath>().map(NestedPath::as_str);
-    let path = match nested.and_then(|nested| matched.strip_prefix(nested.trim_end_matches('/'))) {
-        Some(path) if path.starts_with('/') => path,
-        Some(_) | None => matched,
-    };
-    let path = path.replace("{*", "{");
-    let method = match *request.method() {
-        // The router answers it as it answers `GET`, without the body.
-        Method::HEAD => "get".to_owned(),
-        _ => request.method().as_str().to_ascii_lowercase(),
-    };
-    let mut is_listed = false;
-    for route in ROUTES.iter().filter(|route| route.path == path) {
-        if route.method == method {
-            return FoundRoute::Listed(route);
-        }
-        is_listed = true;
-    }
-    match is_listed {
-        true => FoundRoute::OtherMethod,
-        false => FoundRoute::NotListed,
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! The OpenAPI document, the page at `/docs` and the check of permissions are made from it, so that no route can be without one.
 
+use axum::extract::{MatchedPath, NestedPath, Request};
+use http::Method;
+
 use crate::permission::Permission::{self, Admin, Answer, Edit, Read, Run};
 
 /// A route of the API.
@@ -30,6 +33,58 @@ const fn route(
         needs,
         tag,
         summary,
+    }
+}
+
+/// What the table says about a request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum FoundRoute {
+    Listed(&'static ApiRoute),
+    /// The router knows the path, and the table lists it with other methods only.
+    OtherMethod,
+    /// The router knows the path, and the table does not.
+    NotListed,
+    /// The router does not know the path.
+    None,
+}
+
+impl FoundRoute {
+    /// Looks a request up, which the router has matched.
+    pub(crate) fn of(request: &Request) -> Self {
+        let extensions = request.extensions();
+        let Some(matched) = extensions.get::<MatchedPath>() else {
+            return Self::None;
+        };
+        let matched = matched.as_str();
+        // The program around the server may have put its routes below a path of its own.
+        let nested = extensions.get::<NestedPath>().map(NestedPath::as_str);
+        let path =
+            match nested.and_then(|nested| matched.strip_prefix(nested.trim_end_matches('/'))) {
+                Some(path) if path.starts_with('/') => path,
+                Some(_) | None => matched,
+            };
+        Self::at(request.method(), path)
+    }
+
+    fn at(method: &Method, path: &str) -> Self {
+        // The router marks a parameter that may contain slashes.
+        let path = path.replace("{*", "{");
+        let method = match *method {
+            // The router answers it as it answers `GET`, without the body.
+            Method::HEAD => "get".to_owned(),
+            _ => method.as_str().to_ascii_lowercase(),
+        };
+        let mut is_listed = false;
+        for route in ROUTES.iter().filter(|route| route.path == path) {
+            if route.method == method {
+                return Self::Listed(route);
+            }
+            is_listed = true;
+        }
+        match is_listed {
+            true => Self::OtherMethod,
+            false => Self::NotListed,
+        }
     }
 }
 
@@ -131,3 +186,16 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("get", "/info", &[], "System", "Get the version and the features"),
     route("get", "/metrics", &[Admin], "System", "Get the metrics"),
 ];
+
+#[test]
+fn a_route_of_the_router_is_found_in_the_table() {
+    let file = "/superstep/threads/{thread_id}/files/{*path}";
+    let FoundRoute::Listed(found) = FoundRoute::at(&Method::HEAD, file) else {
+        panic!("it is in the table");
+    };
+    assert_eq!(found.method, "get");
+    let other = FoundRoute::at(&Method::POST, "/ok");
+    assert!(matches!(other, FoundRoute::OtherMethod), "{other:?}");
+    let unknown = FoundRoute::at(&Method::GET, "/nowhere");
+    assert!(matches!(unknown, FoundRoute::NotListed), "{unknown:?}");
+}
