@@ -1,0 +1,128 @@
+/** Requests to the server that serves the page. It is the only module that knows addresses and keys. */
+
+import type { Json } from "./json.ts";
+
+/** What the server refused, or that it could not be reached. */
+export class ApiProblem extends Error {
+  /** The HTTP status; 0 if there was no response. */
+  readonly status: number;
+  readonly body: Json;
+
+  constructor(status: number, message: string, body: Json = null) {
+    super(message);
+    this.name = "ApiProblem";
+    this.status = status;
+    this.body = body;
+  }
+
+  /** Whether the same request may succeed later. */
+  get isTransient(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
+  }
+}
+
+export interface Page<T> {
+  items: T[];
+  /** The number of all items, if the server said it. */
+  total: number | undefined;
+  next: number | undefined;
+}
+
+export interface RequestOptions {
+  method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  query?: Record<string, string | number | boolean | undefined>;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as it is. */
+  body?: Blob | ArrayBuffer;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** The server's address: what is in front of `/studio/` in the address of the page. */
+export function serverBase(pathname: string = location.pathname): string {
+  const end = pathname.indexOf("/studio");
+  return end < 0 ? "" : pathname.slice(0, end);
+}
+
+let apiKey: string | undefined;
+const keyListeners = new Set<() => void>();
+
+/** Sets the API key of further requests. It is in memory only, so other scripts and the next visitor cannot read it. */
+export function setApiKey(key: string | undefined): void {
+  apiKey = key;
+  for (const listener of keyListeners) listener();
+}
+
+export function hasApiKey(): boolean {
+  return apiKey !== undefined;
+}
+
+export function onApiKeyChange(listener: () => void): () => void {
+  keyListeners.add(listener);
+  return () => keyListeners.delete(listener);
+}
+
+/** Sends a request and returns the response, if its status is good. */
+export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  if (apiKey !== undefined) headers.set("x-api-key", apiKey);
+  const init: RequestInit = { method: options.method ?? "GET", headers, credentials: "same-origin" };
+  if (options.json !== undefined) {
+    headers.set("content-type", "application/json");
+    init.body = JSON.stringify(options.json);
+  } else if (options.body !== undefined) {
+    init.body = options.body;
+  }
+  if (options.signal) init.signal = options.signal;
+  let response: Response;
+  try {
+    response = await fetch(address(path, options.query), init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new ApiProblem(0, "The server cannot be reached.");
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+/** Sends a request and returns the JSON of its response. */
+export async function request<T>(path: string, options: RequestOptions = {}): Promise<T> {
+  const response = await send(path, options);
+  return (response.status === 204 ? null : await response.json()) as T;
+}
+
+/** Sends a request for a page of a list. */
+export async function requestPage<T>(path: string, options: RequestOptions = {}): Promise<Page<T>> {
+  const response = await send(path, options);
+  const items = (await response.json()) as T[];
+  return {
+    items,
+    total: numberOf(response.headers.get("x-pagination-total")),
+    next: numberOf(response.headers.get("x-pagination-next")),
+  };
+}
+
+function address(path: string, query: RequestOptions["query"]): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) params.set(name, String(value));
+  }
+  const text = params.toString();
+  return `${serverBase()}${path}${text && `?${text}`}`;
+}
+
+async function problemOf(response: Response): Promise<ApiProblem> {
+  const body: Json = await response.json().catch(() => null);
+  const detail =
+    body !== null && typeof body === "object" && !Array.isArray(body)
+      ? (body.detail ?? body.message)
+      : undefined;
+  const message = typeof detail === "string" ? detail : `The server answered with status ${response.status}.`;
+  return new ApiProblem(response.status, message, body);
+}
+
+function numberOf(text: string | null): number | undefined {
+  const number = text === null ? Number.NaN : Number(text);
+  return Number.isFinite(number) ? number : undefined;
+}

@@ -1,0 +1,171 @@
+/** What views ask the server for, each under one key of the cache. */
+
+import { queryOptions } from "@tanstack/react-query";
+
+import { LIVE_MS } from "./cache.ts";
+import { request, requestPage } from "./client.ts";
+import type { JsonObject } from "./json.ts";
+import type {
+  Assistant,
+  CheckpointTree,
+  DeclaredGraph,
+  GraphSchema,
+  InboxItem,
+  Me,
+  RaisedInterrupt,
+  Run,
+  StateLabels,
+  Thread,
+  ThreadFile,
+  ThreadState,
+  ThreadTrace,
+} from "./types.ts";
+
+const id = encodeURIComponent;
+
+export const meQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => request<Me>("/superstep/me", { signal }),
+  staleTime: 60_000,
+});
+
+export interface InboxFilter {
+  graph?: string | undefined;
+  limit: number;
+  offset: number;
+}
+
+export const inboxQuery = (filter: InboxFilter) =>
+  queryOptions({
+    queryKey: ["inbox", filter],
+    queryFn: ({ signal }) =>
+      requestPage<InboxItem>("/superstep/inbox", {
+        query: { graph_id: filter.graph, limit: filter.limit, offset: filter.offset },
+        signal,
+      }),
+    refetchInterval: LIVE_MS,
+    placeholderData: (before) => before,
+  });
+
+export interface ThreadFilter {
+  status?: string | undefined;
+  graph?: string | undefined;
+  /** Field and value of the metadata. */
+  metadata?: JsonObject | undefined;
+  ids?: string[] | undefined;
+  sortBy?: string | undefined;
+  limit: number;
+  offset: number;
+}
+
+export const threadsQuery = (filter: ThreadFilter) =>
+  queryOptions({
+    queryKey: ["threads", filter],
+    queryFn: ({ signal }) => {
+      const metadata = { ...filter.metadata, ...(filter.graph && { graph_id: filter.graph }) };
+      const json: JsonObject = {
+        metadata,
+        limit: filter.limit,
+        offset: filter.offset,
+        sort_by: filter.sortBy ?? "updated_at",
+        sort_order: "desc",
+        select: ["thread_id", "created_at", "updated_at", "metadata", "status", "interrupts", "error"],
+      };
+      if (filter.status) json.status = filter.status;
+      if (filter.ids) json.ids = filter.ids;
+      return requestPage<Thread>("/threads/search", { method: "POST", json, signal });
+    },
+    refetchInterval: LIVE_MS * 2,
+    placeholderData: (before) => before,
+  });
+
+export const threadQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["thread", thread],
+    queryFn: ({ signal }) => request<Thread>(`/threads/${id(thread)}`, { signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+/** A state of a thread: the newest one, or that of a checkpoint, which never changes. */
+export const stateQuery = (thread: string, checkpoint?: string | undefined) =>
+  queryOptions({
+    queryKey: ["state", thread, checkpoint ?? "newest"],
+    queryFn: ({ signal }) => {
+      const path = checkpoint ? `/state/${id(checkpoint)}` : "/state";
+      return request<ThreadState>(`/threads/${id(thread)}${path}`, { query: { subgraphs: true }, signal });
+    },
+    staleTime: checkpoint ? Number.POSITIVE_INFINITY : 500,
+    refetchInterval: checkpoint ? false : LIVE_MS,
+    placeholderData: (before) => before,
+  });
+
+export const treeQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["tree", thread],
+    queryFn: ({ signal }) =>
+      request<CheckpointTree>(`/superstep/threads/${id(thread)}/tree`, { query: { limit: 1000 }, signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const traceQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["trace", thread],
+    queryFn: ({ signal }) => request<ThreadTrace>(`/superstep/threads/${id(thread)}/trace`, { signal }),
+    refetchInterval: LIVE_MS * 2,
+  });
+
+export const labelsQuery = (thread: string, checkpoint?: string | undefined) =>
+  queryOptions({
+    queryKey: ["labels", thread, checkpoint ?? "newest"],
+    queryFn: ({ signal }) =>
+      request<StateLabels>(`/superstep/threads/${id(thread)}/labels`, {
+        query: { checkpoint_id: checkpoint },
+        signal,
+      }),
+    staleTime: checkpoint ? Number.POSITIVE_INFINITY : 1000,
+  });
+
+export const interruptsQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["interrupts", thread],
+    queryFn: ({ signal }) =>
+      request<RaisedInterrupt[]>(`/superstep/threads/${id(thread)}/interrupts`, { signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const runsQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["runs", thread],
+    queryFn: ({ signal }) => request<Run[]>(`/threads/${id(thread)}/runs`, { query: { limit: 100 }, signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const filesQuery = (thread: string) =>
+  queryOptions({
+    queryKey: ["files", thread],
+    queryFn: ({ signal }) => request<ThreadFile[]>(`/superstep/threads/${id(thread)}/files`, { signal }),
+    refetchInterval: LIVE_MS * 4,
+  });
+
+export const assistantsQuery = queryOptions({
+  queryKey: ["assistants"],
+  queryFn: ({ signal }) =>
+    request<Assistant[]>("/assistants/search", { method: "POST", json: { limit: 1000 }, signal }),
+  staleTime: 10_000,
+});
+
+/** The declaration of a graph: it changes with the program only. */
+export const graphQuery = (assistant: string) =>
+  queryOptions({
+    queryKey: ["graph", assistant],
+    queryFn: ({ signal }) =>
+      request<DeclaredGraph>(`/assistants/${id(assistant)}/graph`, { query: { xray: true }, signal }),
+    staleTime: 60_000,
+  });
+
+export const schemasQuery = (assistant: string) =>
+  queryOptions({
+    queryKey: ["schemas", assistant],
+    queryFn: ({ signal }) => request<GraphSchema>(`/assistants/${id(assistant)}/schemas`, { signal }),
+    staleTime: 60_000,
+  });
