@@ -1,0 +1,5 @@
+import type { PaneProps } from "../pane.ts";
+
+export function GraphPane(_: PaneProps) {
+  return null;
+}

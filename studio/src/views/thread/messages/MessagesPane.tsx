@@ -1,0 +1,5 @@
+import type { PaneProps } from "../pane.ts";
+
+export function MessagesPane(_: PaneProps) {
+  return null;
+}
