@@ -19,6 +19,7 @@ mod programs;
 mod prose;
 mod results;
 mod steps;
+mod studio;
 mod suites;
 mod template;
 #[cfg(test)]
@@ -97,6 +98,7 @@ commands:
                                 run the integration suite of LangGraph's Python SDK against our server
                                 --only     only tests that match an expression of pytest
                                 --backend  what the server stores its data in (default: sqlite)
+  studio build|check|browser    the web page in studio/: build it into its crate, check it, or drive it in a browser
   template                      do what `archie new` says, with the project that it makes
   book                          build the pages as a book with mdBook and follow every link of it
   prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
@@ -145,6 +147,7 @@ enum Command {
     Weight(weight::WeightArgs),
     Services(services::Action),
     Suites(suites::SuitesArgs),
+    Studio(studio::StudioAction),
     Template,
     Book,
     Prose(Vec<String>),
@@ -174,6 +177,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "weight" => parse_weight(parser),
         "services" => parse_services(parser),
         "suites" => parse_suites(parser),
+        "studio" => parse_studio(parser),
         "template" => parse_alone(parser, Command::Template),
         "book" => parse_alone(parser, Command::Book),
         "prose" => parse_prose(parser),
@@ -185,6 +189,15 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 /// A command without arguments.
+fn parse_studio(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let action = match parser.next()? {
+        Some(Value(name)) => studio::StudioAction::parse(&name.string()?)?,
+        Some(other) => return Err(other.unexpected()),
+        None => return Err("use build, check or browser".into()),
+    };
+    parse_alone(parser, Command::Studio(action))
+}
+
 fn parse_alone(mut parser: lexopt::Parser, command: Command) -> Result<Command, lexopt::Error> {
     match parser.next()? {
         None => Ok(command),
@@ -468,6 +481,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Weight(args) => weight::run(&args)?,
         Command::Services(action) => services::run(action)?,
         Command::Suites(args) => suites::run(&args)?,
+        Command::Studio(action) => studio::run(action)?,
         Command::Template => template::run()?,
         Command::Book => book::run()?,
         Command::Prose(files) => prose::run(&files)?,

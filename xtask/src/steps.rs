@@ -94,7 +94,9 @@ pub(crate) const STEPS: &[Step] = &[
     short("minimum rust", Action::MinimumRust),
     short("wasm", Action::Wasm),
     short("deny", cargo(&["xtask", "deny", "--json"])),
+    short("studio", cargo(&["xtask", "studio", "check"])),
     short("tests", Action::Tests),
+    short("studio browser", cargo(&["xtask", "studio", "browser"])),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
     // The seed stays the same, so that a change is judged by what it changed. New seeds are for the long profile.
     short(

@@ -22,7 +22,9 @@ pub use crons::{
     ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, CronTick, FiredTick,
     NewCron, TickRun,
 };
-pub use deliveries::{AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery};
+pub use deliveries::{
+    AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
+};
 pub use keys::{ApiKey, ClaimedRequest, RequestKey};
 pub use memory::MemoryRegistry;
 pub use runs::{
@@ -288,13 +290,13 @@ pub trait Registry: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>>;
 
-    /// Stores what came of an attempt. Returns whether it did: not if the delivery was taken again since (`attempts` differs), is
-    /// not pending, or does not exist.
+    /// Stores what came of an attempt. Returns whether it did: not if the delivery was taken again or repeated since
+    /// ([`Delivery::awaits_end_of`]), is not pending, or does not exist.
     fn end_attempt<'a>(
         &'a self,
         tenant: &'a str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &'a AttemptEnd,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<bool>>;

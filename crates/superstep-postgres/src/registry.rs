@@ -12,8 +12,9 @@ use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
-    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, TakenRun,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
+    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
+    TakenRun,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
@@ -313,12 +314,12 @@ impl Registry for Postgres {
         &'a self,
         tenant: &'a str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &'a AttemptEnd,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
         Box::pin(async move {
-            let ended = deliveries::end_attempt(&self.pool, tenant, id, attempts, end, now);
+            let ended = deliveries::end_attempt(&self.pool, tenant, id, attempt, end, now);
             Ok(ended.await?)
         })
     }

@@ -49,12 +49,24 @@ pub(crate) async fn find(
         return default_assistant(app, caller, name).await.map(Some);
     }
     let id = assistant_id(name).ok_or_else(|| invalid(app, name))?;
-    match app.graphs.keys().find(|graph| default_id(graph) == id) {
-        Some(graph) => default_assistant(app, caller, graph).await.map(Some),
+    match default_with_id(app, caller, id).await? {
+        Some(found) => Ok(Some(found)),
         None => {
             let found = app.registry().assistant(&caller.tenant, id).await?;
             Ok(found.filter(|found| caller.owns_assistant(found)))
         }
+    }
+}
+
+/// Returns the default assistant with this id; `None` if it is not the id of one.
+pub(crate) async fn default_with_id(
+    app: &Shared,
+    caller: &Caller,
+    id: AssistantId,
+) -> ApiResult<Option<Assistant>> {
+    match app.graphs.keys().find(|graph| default_id(graph) == id) {
+        Some(graph) => default_assistant(app, caller, graph).await.map(Some),
+        None => Ok(None),
     }
 }
 

@@ -69,7 +69,13 @@ impl AllowedOrigins {
         }
         let origin = headers.get(ORIGIN)?;
         let origin = origin.to_str().unwrap_or("null");
-        if self.allows_origin(origin) {
+        // A page that this server served itself. Its host was checked above, so its name is one of this server's.
+        let is_own = |host: &str| {
+            origin
+                .split_once("://")
+                .is_some_and(|(_, own)| own.eq_ignore_ascii_case(host))
+        };
+        if self.allows_origin(origin) || host.is_some_and(is_own) {
             return None;
         }
         let why = format!(

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use axum::Json;
+use axum::Json as JsonBody;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::RETRY_AFTER;
-use serde_json::json;
+use serde_json::{Map, Value as Json};
 use superstep::__private::chain;
 use superstep::error::{CheckpointError, NameError, OpenError, ValueError};
 use superstep::store::StoreError;
@@ -21,6 +21,8 @@ pub(crate) struct ApiError {
     pub(crate) detail: String,
     /// After how many seconds the request may be sent again, if that is known.
     pub(crate) retry_after: Option<u64>,
+    /// What the body says besides the detail.
+    fields: Map<String, Json>,
 }
 
 /// Result of a handler.
@@ -32,7 +34,14 @@ impl ApiError {
             status,
             detail: detail.into(),
             retry_after: None,
+            fields: Map::new(),
         }
+    }
+
+    /// Adds a field to the body.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Json>) -> Self {
+        self.fields.insert(name.to_owned(), value.into());
+        self
     }
 
     /// The caller's tenant has used up what it may: 429.
@@ -93,7 +102,9 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(json!({ "detail": self.detail }));
+        let mut body = self.fields;
+        body.insert("detail".to_owned(), self.detail.into());
+        let body = JsonBody(Json::Object(body));
         let is_unavailable = self.status == StatusCode::SERVICE_UNAVAILABLE;
         let seconds = self.retry_after;
         let mut response = (self.status, body).into_response();

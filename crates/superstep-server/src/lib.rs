@@ -145,6 +145,8 @@ pub use superstep_http::{AllowedHost, NotAHost};
 /// An HTTP server of graphs. See the [crate's documentation](crate) for an example.
 pub struct Server {
     app: App,
+    /// Routes besides the API, without authentication.
+    public_routes: Router,
 }
 
 /// Configures a [`Server`]. See [`Server::builder`].
@@ -164,6 +166,7 @@ pub struct ServerBuilder {
     connections_max: usize,
     /// The key of the audit log, if there is one; `None` if there is no audit log.
     audit: Option<Option<AuditKey>>,
+    public_routes: Router,
 }
 
 impl Server {
@@ -188,6 +191,7 @@ impl Server {
             access_log: None,
             connections_max: CONNECTIONS_MAX,
             audit: None,
+            public_routes: Router::new(),
         }
     }
 
@@ -208,6 +212,8 @@ impl Server {
             .layer(from_fn_with_state(self.app.clone(), quotas::check_quota))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .layer(from_fn_with_state(self.app.clone(), auth::check_caller))
+            // Everyone who may reach the server at all gets these.
+            .merge(self.public_routes.clone().with_state(()))
             .layer(from_fn_with_state(self.app.clone(), count_request))
             // Outside, so that errors can be read by scripts of other origins too.
             .layer(from_fn_with_state(self.app.clone(), cors::check_origin))
@@ -393,6 +399,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves further routes next to those of the API, to every caller without authentication: a page for people, for example. They must
+    /// not have paths of the API. Default: none.
+    #[must_use]
+    pub fn public_routes(mut self, routes: Router) -> Self {
+        self.public_routes = self.public_routes.merge(routes);
+        self
+    }
+
     /// Starts to execute runs, those of an earlier process included, and to fire crons, and creates the default assistant of every
     /// graph.
     pub async fn start(self) -> Result<Server, DriveError> {
@@ -442,12 +456,16 @@ impl ServerBuilder {
             connections_max: self.connections_max,
             audit,
             mcp: OpenCalls::default(),
+            answer_turns: start::AnswerTurns::default(),
         });
         hook.attach(&app);
         background::start_upkeep(&app);
         cron::start_timer(&app);
         webhooks::start_sender(&app);
-        Ok(Server { app })
+        Ok(Server {
+            app,
+            public_routes: self.public_routes,
+        })
     }
 }
 
@@ -489,6 +507,7 @@ pub(crate) struct Shared {
     pub(crate) audit: Option<Arc<AuditLog>>,
     /// Calls over MCP that clients can still speak to.
     pub(crate) mcp: OpenCalls,
+    pub(crate) answer_turns: start::AnswerTurns,
 }
 
 impl Shared {

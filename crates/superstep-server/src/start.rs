@@ -3,6 +3,7 @@
 //! A run is stored with its request before the caller gets a reply. What the request means is decided before that: which interrupts
 //! it answers, which checkpoint it continues from, what it may write.
 
+mod answer_turns;
 mod body;
 mod config;
 mod fork;
@@ -12,6 +13,7 @@ mod rollback;
 mod temporary;
 mod tick;
 
+pub(crate) use answer_turns::AnswerTurns;
 pub(crate) use body::{
     CheckpointBody, CommandBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect,
     RunBody, no_checkpoint,
@@ -38,6 +40,7 @@ use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::idempotency::{CreationKey, new_id};
 use crate::request_scope::RequestScope;
+use crate::start::answer_turns::AnswerTurn;
 use crate::start::config::RunConfig;
 use crate::start::permissions::check_permissions;
 use crate::start::request::RequestPlan;
@@ -118,11 +121,13 @@ pub(crate) async fn submit(
         place,
         graph,
         dropped,
+        turn,
     } = prepared;
     // Before the run can begin, so that its first events are not missed.
     place.announce(app, &graph, awaits);
     // Side by side, so that a store can make both durable at once.
     let (created, ()) = tokio::join!(app.queue.submit(&new), place.name(app, naming.as_ref()));
+    drop(turn);
     let row = match created? {
         // A client sees a new run as pending, also if it began at once.
         CreatedRun::Stored(_) | CreatedRun::Begun => pending_row(new),
@@ -148,6 +153,8 @@ struct PreparedRun {
     graph: Arc<Definition>,
     /// Names in the input that the graph does not know.
     dropped: Vec<String>,
+    /// Of a run that answers interrupts: held until the run is stored.
+    turn: Option<AnswerTurn>,
 }
 
 /// What a request for a run has come to before anything is stored for it.
@@ -182,9 +189,14 @@ async fn prepare(
     let mut options = config.options(&graph, body)?;
     options.caller = RequestScope::current().and_then(|scope| scope.caller_span);
     let delay = delay_ms(body)?;
-    let arguments = body.arguments(&config.config, &config.context, place.is_temporary);
+    let mut arguments = body.arguments(&config.config, &config.context, place.is_temporary);
     let key = body.creation_key.as_ref();
     let id = id.unwrap_or_else(|| RunId::from_bytes(new_id(key, "run").into_bytes()));
+    // Before the run is looked up: the same request may be under way.
+    let turn = match body.is_answer() {
+        true => Some(app.answer_turns.take(&place.thread).await),
+        false => None,
+    };
     if key.is_some()
         && let Some(row) = app.registry().run(&caller.tenant, id).await?
     {
@@ -202,13 +214,16 @@ async fn prepare(
         caller,
         graph: &graph,
         thread: &place.thread,
+        run: id,
         head: place.head(),
         is_forked,
         body,
         config: &config,
     };
     let planned = plan.make().await?;
-    audit::record_answers(app, caller, &place.thread, planned.request.answers()).await?;
+    let answers = planned.request.answers();
+    wire::note_answers(&mut arguments, answers);
+    audit::record_answers(app, caller, &place.thread, answers).await?;
     let naming = place
         .create_or_plan_name(app, caller, &assistant, body)
         .await?;
@@ -235,6 +250,7 @@ async fn prepare(
         place,
         graph,
         dropped: planned.dropped,
+        turn,
     })))
 }
 

@@ -16,8 +16,9 @@ use superstep_core::error::CheckpointError;
 use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
-    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, TakenRun,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
+    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
+    TakenRun,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
@@ -393,14 +394,14 @@ impl Registry for Sqlite {
         &'a self,
         tenant: &'a str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &'a AttemptEnd,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
         let (tenant, end) = (tenant.to_owned(), end.clone());
         Box::pin(async move {
             Ok(self
-                .write(move |db| deliveries::end_attempt(db, &tenant, id, attempts, &end, now))
+                .write(move |db| deliveries::end_attempt(db, &tenant, id, attempt, &end, now))
                 .await?)
         })
     }

@@ -118,12 +118,12 @@ impl Lab {
         &self,
         folder: &Path,
         url: Option<&str>,
-        address: &str,
+        settings: &[String],
     ) -> anyhow::Result<Running> {
         let mut command = self.program(Program::Ours)?;
         let store = url.map_or("sqlite", |_| "postgres");
         command.args(["server", store]);
-        command.arg(format!("listen={address}"));
+        command.args(settings);
         command.env("BENCH_FOLDER", folder);
         command.envs(url.map(|url| ("BENCH_POSTGRES", url)));
         Running::start(command).context("our server cannot be started")

@@ -5,6 +5,7 @@
 //! can (`connection.rs`).
 
 mod connection;
+mod fairness;
 mod load;
 mod open_files;
 mod peer_servers;
@@ -29,6 +30,7 @@ pub(super) fn run(lab: &Lab, args: &BenchArgs) -> anyhow::Result<Findings> {
     };
     speed::run(lab, &tokio, peer_servers.as_ref(), &mut found)?;
     start::run(lab, &tokio, peer_servers.as_ref(), &mut found)?;
+    fairness::run(lab, &tokio, &mut found)?;
     width::run(lab, &tokio, &mut found)?;
     search::run(lab, &tokio, &mut found)?;
     Ok(found)

@@ -33,7 +33,7 @@ mod single;
 mod status;
 
 pub use cluster::{Cluster, PrivateCluster, Stop};
-pub use npm::{install_npm, is_installed};
+pub use npm::{install_npm, is_installed, npm};
 pub use python::make_python;
 pub use redis::PrivateRedis;
 

@@ -102,7 +102,7 @@ pub fn install_npm(name: &str, folder: &Path, files: &[(&str, &str)]) -> anyhow:
 }
 
 /// `npm` with this word, without scripts of packages and without reports to anybody. Installed if it is missing.
-pub(super) fn npm(service: &str, word: &str) -> anyhow::Result<Command> {
+pub fn npm(service: &str, word: &str) -> anyhow::Result<Command> {
     if find_program("npm").is_none() {
         eprintln!("{service}: installing npm (a minute or two)");
         install(&["npm"]).context("install Node.js with npm, any version")?;

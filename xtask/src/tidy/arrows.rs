@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-restate", &["superstep"]),
     // It knows no graphs, so that whatever calls an address that someone else chose can use it.
     ("superstep-http", &[]),
+    ("superstep-studio", &[]),
     ("superstep-server", &["superstep", "superstep-http"]),
     ("superstep-sqlite", &["superstep-core"]),
     ("superstep-postgres", &["superstep-core"]),
@@ -86,6 +87,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-macros",
             "superstep-restate",
             "superstep-server",
+            "superstep-studio",
             "superstep-sqlite",
             "superstep-postgres",
             "superstep-llm",

@@ -119,6 +119,8 @@ pub enum Command {
     New(NewArgs),
     /// Serve the agents over HTTP, for LangGraph clients and chat pages
     Serve(ServeArgs),
+    /// Open Studio in a browser: inbox, threads, traces and forks
+    Studio(StudioArgs),
     /// List or verify the audit log of a server
     Audit(AuditArgs),
     /// Create, list, rotate or revoke API keys of `serve --auth`
@@ -244,6 +246,16 @@ pub struct ServeArgs {
     /// Highest number of a tenant's runs at once
     #[arg(long, value_name = "N")]
     pub tenant_concurrent: Option<u32>,
+}
+
+/// The server that Studio is a page of.
+#[derive(Debug, Clone, clap::Args)]
+pub struct StudioArgs {
+    #[command(flatten)]
+    pub serve: ServeArgs,
+    /// Print the address without opening a browser
+    #[arg(long)]
+    pub no_browser: bool,
 }
 
 /// Where to listen.
@@ -451,6 +463,7 @@ impl Command {
                 | Self::Keys(_)
                 | Self::New(_)
                 | Self::Serve(_)
+                | Self::Studio(_)
                 | Self::Worker(_)
         )
     }

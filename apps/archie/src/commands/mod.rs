@@ -25,6 +25,7 @@ mod resume;
 pub mod serve;
 pub mod sheet;
 mod sheet_diff;
+mod studio;
 mod threads;
 mod trace;
 mod value_diff;
@@ -113,6 +114,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         | Command::Keys(_)
         | Command::New(_)
         | Command::Serve(_)
+        | Command::Studio(_)
         | Command::Worker(_)
         | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")
@@ -131,7 +133,8 @@ pub fn without_home(
         Command::Demo(args) => demo::run(args),
         Command::New(args) => new::run(args, &Console::new()),
         Command::Keys(args) => keys::run(args, settings, &Console::new()),
-        Command::Serve(args) => serve::run(args, settings, makers, &Console::new()),
+        Command::Serve(args) => serve::run(args, settings, makers, &Console::new(), &|_| {}),
+        Command::Studio(args) => studio::run(args, settings, makers, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

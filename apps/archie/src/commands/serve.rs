@@ -3,6 +3,7 @@
 mod open_files;
 mod webhooks;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ pub(super) fn run(
     settings: &Settings,
     makers: &[AgentFactory],
     terminal: &Console,
+    on_listen: &dyn Fn(SocketAddr),
 ) -> anyhow::Result<Exit> {
     check_exposure(args);
     let authentication = args.auth.as_deref().map(read_policy).transpose()?;
@@ -42,6 +44,7 @@ pub(super) fn run(
     let args = ServedArgs {
         args,
         authentication,
+        on_listen,
     };
     runtime.block_on(open_and_serve(&args, &settings, makers, terminal))
 }
@@ -50,6 +53,8 @@ pub(super) fn run(
 struct ServedArgs<'a> {
     args: &'a ServeArgs,
     authentication: Option<Authentication>,
+    /// Called when the server listens, with its address.
+    on_listen: &'a dyn Fn(SocketAddr),
 }
 
 /// Reads who may call the server.
@@ -128,6 +133,7 @@ async fn serve(
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
     let mut server = server_of(&app, registry)
+        .public_routes(superstep_studio::routes())
         .concurrent_runs(args.concurrent_runs)
         .tenant_limits(tenant_limits(args));
     if args.access_log {
@@ -150,6 +156,8 @@ async fn serve(
     let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
     let address = listener.local_addr()?;
     terminal.line(&format!("{} at http://{address}", agents.join(", ")));
+    terminal.line(&format!("Studio at http://{address}/studio/"));
+    (served.on_listen)(address);
     let (running, lost) = oneshot::channel::<()>();
     let until = async move {
         tokio::select! {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use superstep_core::checkpoint::Page;
 use superstep_core::registry::{
-    AttemptEnd, CreatedRun, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery, Registry, RunEnd,
-    RunStatus,
+    AttemptEnd, CreatedRun, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
+    Registry, RunEnd, RunStatus,
 };
 use superstep_core::{DeliveryId, ThreadId, Timestamp};
 
@@ -249,7 +249,8 @@ pub(super) async fn end_of_an_attempt_is_stored(db: &dyn Registry) -> Verdict {
         row.due = now.plus_ms(50);
         row = row.after_attempt(attempt_end, now.plus_ms(1));
         let id = delivery_id(1);
-        let ended = db.end_attempt("acme", id, attempt, attempt_end, now.plus_ms(1));
+        let taken = attempt_of(db, "acme", 1, attempt).await?;
+        let ended = db.end_attempt("acme", id, taken, attempt_end, now.plus_ms(1));
         ensure!(ended.await?, "the end of attempt {attempt} was not stored");
         let found = delivery(db, "acme", 1).await?;
         ensure_eq!(found, row, "the delivery after attempt {attempt}");
@@ -264,8 +265,9 @@ pub(super) async fn end_of_an_attempt_is_stored(db: &dyn Registry) -> Verdict {
     let dead = AttemptEnd::Dead {
         error: "410".into(),
     };
+    let taken = attempt_of(db, "acme", 2, 1).await?;
     ensure!(
-        db.end_attempt("acme", delivery_id(2), 1, &dead, later(7))
+        db.end_attempt("acme", delivery_id(2), taken, &dead, later(7))
             .await?,
         "the last end was not stored"
     );
@@ -350,7 +352,8 @@ pub(super) async fn repeated_delivery_is_sent_from_the_beginning(db: &dyn Regist
     for (n, attempt_end) in (1..).zip(&ends) {
         let now = later(n * 100);
         db.take_deliveries(now, later(90_000), 1).await?;
-        let ended = db.end_attempt("acme", new.id, 1, attempt_end, now);
+        let taken = attempt_of(db, "acme", 1, 1).await?;
+        let ended = db.end_attempt("acme", new.id, taken, attempt_end, now);
         ensure!(ended.await?, "attempt {n} did not end");
         let now = now.plus_ms(10);
         let repeated = db.repeat_delivery("acme", new.id, now).await?;
@@ -365,6 +368,45 @@ pub(super) async fn repeated_delivery_is_sent_from_the_beginning(db: &dyn Regist
     }
     let other = db.repeat_delivery("acme", delivery_id(2), NOW).await?;
     ensure_eq!(other, None, "a delivery that never was");
+    Ok(())
+}
+
+pub(super) async fn attempt_from_before_a_repetition_ends_nothing(db: &dyn Registry) -> Verdict {
+    let a = thread("a");
+    end(db, &a, 1, &[new_delivery(&a, 1, 1)]).await?;
+    let ends = [
+        AttemptEnd::Delivered,
+        AttemptEnd::Dead { error: "x".into() },
+        AttemptEnd::Retry {
+            error: "x".into(),
+            due: later(51),
+        },
+    ];
+    let mut late = Vec::new();
+    // All within one millisecond, in which times alone tell nothing.
+    for n in 1..=3 {
+        let taken = db.take_deliveries(NOW, later(1_000), 1).await?;
+        let Some(taken) = taken.first() else {
+            return Err(Fault::new(format!("delivery {n} was not taken")));
+        };
+        ensure_eq!(taken.attempts, 1, "the attempt after {late:?}");
+        for attempt in &late {
+            for attempt_end in &ends {
+                let ended = db.end_attempt("", delivery_id(1), *attempt, attempt_end, NOW);
+                ensure!(!ended.await?, "{attempt:?} ended {:?}", taken.attempt());
+            }
+        }
+        let found = delivery(db, "", 1).await?;
+        ensure_eq!(found, *taken, "the delivery after late ends");
+        late.push(taken.attempt());
+        db.repeat_delivery("", delivery_id(1), NOW).await?;
+    }
+    let taken = db.take_deliveries(NOW, later(1_000), 1).await?;
+    let Some(current) = taken.first().map(Delivery::attempt) else {
+        return Err(Fault::new("the last repetition was not taken".to_owned()));
+    };
+    let ended = db.end_attempt("", delivery_id(1), current, &ends[0], NOW);
+    ensure!(ended.await?, "the current attempt did not end");
     Ok(())
 }
 
@@ -461,7 +503,8 @@ pub(super) async fn sweep_deletes_old_confirmed_deliveries(db: &dyn Registry) ->
         };
         db.take_deliveries(NOW, later(AGAIN_MS), 10).await?;
         let now = later(u64::from(n) * 10);
-        let ended = db.end_attempt(thread.tenant(), delivery_id(n), 1, attempt_end, now);
+        let taken = attempt_of(db, thread.tenant(), n, 1).await?;
+        let ended = db.end_attempt(thread.tenant(), delivery_id(n), taken, attempt_end, now);
         ensure!(ended.await?, "attempt {n} did not end");
     }
     let left = async || -> Result<Vec<u8>, Fault> {
@@ -499,7 +542,13 @@ pub(super) async fn tenants_are_apart_in_deliveries(db: &dyn Registry) -> Verdic
             let found = listed(db, query).await?;
             ensure_eq!(found, NONE, "the deliveries of tenant `{tenant}`");
         }
-        let ended = db.end_attempt(tenant, new.id, 1, &AttemptEnd::Delivered, NOW);
+        let ended = db.end_attempt(
+            tenant,
+            new.id,
+            before.attempt(),
+            &AttemptEnd::Delivered,
+            NOW,
+        );
         ensure!(!ended.await?, "tenant `{tenant}` ended the attempt");
         let repeated = db.repeat_delivery(tenant, new.id, NOW).await?;
         ensure_eq!(repeated, None, "repeated by tenant `{tenant}`");
@@ -513,7 +562,8 @@ pub(super) async fn tenants_are_apart_in_deliveries(db: &dyn Registry) -> Verdic
     let found = delivery(db, "acme-corp", 1).await?;
     ensure_eq!(found, Delivery::pending(&same), "that of the other tenant");
     ensure_eq!(take(db, NOW, 10).await?, [1], "taken of the other tenant");
-    let ended = db.end_attempt("acme-corp", same.id, 1, &AttemptEnd::Delivered, NOW);
+    let taken = attempt_of(db, "acme-corp", 1, 1).await?;
+    let ended = db.end_attempt("acme-corp", same.id, taken, &AttemptEnd::Delivered, NOW);
     ensure!(ended.await?, "the attempt of the other tenant did not end");
     let found = delivery(db, "acme", 1).await?;
     ensure_eq!(found, before, "the delivery after that of the other tenant");
@@ -611,8 +661,22 @@ async fn end_attempt(
     end: &AttemptEnd,
     now: Timestamp,
 ) -> Result<bool, Fault> {
-    let ended = db.end_attempt("", delivery_id(n), attempts, end, now);
+    let attempt = attempt_of(db, "", n, attempts).await?;
+    let ended = db.end_attempt("", delivery_id(n), attempt, end, now);
     Ok(ended.await?)
+}
+
+/// Returns the attempt with this number, as if the delivery had last been taken for it.
+async fn attempt_of(
+    db: &dyn Registry,
+    tenant: &str,
+    n: u8,
+    number: u32,
+) -> Result<DeliveryAttempt, Fault> {
+    let all = db.deliveries(&all(tenant)).await?;
+    let found = all.iter().find(|found| found.new.id == delivery_id(n));
+    let taken = found.map_or(NOW, |found| found.updated);
+    Ok(DeliveryAttempt { number, taken })
 }
 
 async fn listed(db: &dyn Registry, query: DeliveryQuery) -> Result<Vec<u8>, Fault> {

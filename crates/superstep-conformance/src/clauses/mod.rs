@@ -513,6 +513,7 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         attempt_that_was_overtaken_ends_nothing,
         ended_delivery_is_not_taken,
         repeated_delivery_is_sent_from_the_beginning,
+        attempt_from_before_a_repetition_ends_nothing,
         next_delivery_due_is_of_the_first_of_each_run,
         deliveries_outlive_their_run,
         deliveries_by_run_status_and_page,

@@ -1093,6 +1093,10 @@ fn every_defect_of_deliveries_is_caught() {
             &["deliveries::attempt_that_was_overtaken_ends_nothing"],
         ),
         (
+            RegistryDefect::AttemptBeforeRepetitionEnds,
+            &["deliveries::attempt_from_before_a_repetition_ends_nothing"],
+        ),
+        (
             RegistryDefect::ConfirmedDeliveryEndsAgain,
             &["deliveries::attempt_that_was_overtaken_ends_nothing"],
         ),

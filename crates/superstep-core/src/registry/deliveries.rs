@@ -64,8 +64,20 @@ pub struct Delivery {
     pub due: Timestamp,
     /// Why the last attempt failed; empty if it did not.
     pub error: String,
-    /// When it last changed.
+    /// When it last changed. Never goes back, and each repetition is later than what was before it, see [`DeliveryAttempt`].
     pub updated: Timestamp,
+}
+
+/// An attempt to deliver something, which the end of the attempt names.
+///
+/// The number alone does not tell an attempt from one of the same number before a [repetition](Delivery::repeated), which may still
+/// be under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeliveryAttempt {
+    /// [`Delivery::attempts`] after the delivery was taken for it.
+    pub number: u32,
+    /// [`Delivery::updated`] after the delivery was taken for it.
+    pub taken: Timestamp,
 }
 
 impl Delivery {
@@ -81,10 +93,23 @@ impl Delivery {
         }
     }
 
+    /// Returns the attempt for which the delivery was last taken.
+    pub fn attempt(&self) -> DeliveryAttempt {
+        DeliveryAttempt {
+            number: self.attempts,
+            taken: self.updated,
+        }
+    }
+
+    /// Whether this attempt can still end: the delivery is pending, and was neither taken again nor repeated since.
+    pub fn awaits_end_of(&self, attempt: DeliveryAttempt) -> bool {
+        self.status == DeliveryStatus::Pending && self.attempt() == attempt
+    }
+
     /// Returns the delivery after an attempt that ended so.
     #[must_use]
     pub fn after_attempt(mut self, end: &AttemptEnd, now: Timestamp) -> Self {
-        self.updated = now;
+        self.updated = now.max(self.updated);
         match end {
             AttemptEnd::Delivered => {
                 self.status = DeliveryStatus::Delivered;
@@ -110,7 +135,8 @@ impl Delivery {
             attempts: 0,
             due: now,
             error: String::new(),
-            updated: now,
+            // Later than any attempt before, also within one millisecond.
+            updated: now.max(self.updated.plus_ms(1)),
             ..self
         }
     }

@@ -17,9 +17,9 @@ use crate::lock::lock;
 use crate::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
-    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
-    NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow, RunStatus,
-    TakenRun, WhenBusy, json_contains,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
+    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
+    RunStatus, TakenRun, WhenBusy, json_contains,
 };
 
 /// Stores in memory what a server keeps besides the threads. A clone is another handle to the same rows.
@@ -636,11 +636,11 @@ impl Registry for MemoryRegistry {
         &'a self,
         tenant: &'a str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &'a AttemptEnd,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
-        Box::pin(async move { Ok(self.lock().end_attempt(tenant, id, attempts, end, now)) })
+        Box::pin(async move { Ok(self.lock().end_attempt(tenant, id, attempt, end, now)) })
     }
 
     fn repeat_delivery<'a>(

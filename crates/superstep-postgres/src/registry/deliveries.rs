@@ -12,7 +12,9 @@
 //!
 //! The rest are single statements on one delivery.
 
-use superstep_core::registry::{AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery};
+use superstep_core::registry::{
+    AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
+};
 use superstep_core::{DeliveryId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -98,7 +100,7 @@ pub(super) async fn take(
         is_first!(),
         " ORDER BY d.due, d.number LIMIT $3 FOR NO KEY UPDATE OF d SKIP LOCKED),
          taken AS (
-             UPDATE delivery AS d SET attempts = d.attempts + 1, due = $2, updated = $1
+             UPDATE delivery AS d SET attempts = d.attempts + 1, due = $2, updated = greatest(d.updated, $1)
              FROM first WHERE d.tenant = first.tenant AND d.id = first.id
              RETURNING d.*, first.due AS was_due)
          SELECT ",
@@ -121,12 +123,12 @@ pub(super) async fn next_due(pool: &Pool) -> Result<Option<Timestamp>, Fault> {
     Ok(rows.first().map(|row| Timestamp(row.get(0))))
 }
 
-/// Stores what came of an attempt, unless the delivery was taken again or is no longer pending. Returns whether it did.
+/// Stores what came of an attempt, unless the delivery was taken again or repeated, or is no longer pending. Returns whether it did.
 pub(super) async fn end_attempt(
     pool: &Pool,
     tenant: &str,
     id: DeliveryId,
-    attempts: u32,
+    attempt: DeliveryAttempt,
     end: &AttemptEnd,
     now: Timestamp,
 ) -> Result<bool, Fault> {
@@ -138,16 +140,17 @@ pub(super) async fn end_attempt(
         AttemptEnd::Retry { error, due } => (DeliveryStatus::Pending, error.as_str(), Some(due.0)),
         AttemptEnd::Dead { error } => (DeliveryStatus::Dead, error.as_str(), None),
     };
-    let sql = "UPDATE delivery SET status = $4, error = $5, due = coalesce($6, due), updated = $7
-         WHERE tenant = $1 AND id = $2 AND status < 1 AND attempts = $3::int8 RETURNING 1";
+    let sql = "UPDATE delivery SET status = $4, error = $5, due = coalesce($6, due), updated = greatest(updated, $7)
+         WHERE tenant = $1 AND id = $2 AND status < 1 AND attempts = $3::int8 AND updated = $8 RETURNING 1";
     let params: Params<'_> = &[
         &tenant,
         &Id(id.to_bytes()),
-        &i64::from(attempts),
+        &i64::from(attempt.number),
         &number_of(status),
         &error.as_bytes(),
         &due,
         &now.0,
+        &attempt.taken.0,
     ];
     Ok(!pool.write(sql, params).await?.is_empty())
 }
@@ -163,7 +166,7 @@ pub(super) async fn repeat(
         return Ok(None);
     }
     let sql = concat!(
-        "UPDATE delivery SET status = 0, attempts = 0, error = '', due = $3, updated = $3
+        "UPDATE delivery SET status = 0, attempts = 0, error = '', due = $3, updated = greatest(updated + 1, $3)
          WHERE tenant = $1 AND id = $2 RETURNING ",
         columns!()
     );

@@ -72,7 +72,7 @@ async fn deliver_all(postgres: Postgres, attempts: Attempts) {
             let ended = postgres.end_attempt(
                 "acme",
                 taken.new.id,
-                taken.attempts,
+                taken.attempt(),
                 &AttemptEnd::Delivered,
                 Timestamp(201),
             );

@@ -32,7 +32,7 @@ pub(crate) async fn budgets(
 /// Returns the namespace below which agents store the budgets of a tenant: a reserved one, as `superstep-agent` names it.
 ///
 /// Tenant names may contain dots and segments may not. Names never contain colons, so no two names map to the same segment.
-fn budget_namespace(tenant: &str) -> [String; 3] {
+pub(crate) fn budget_namespace(tenant: &str) -> [String; 3] {
     let tenant = match tenant {
         "" => ":".to_owned(),
         tenant => tenant.replace('.', ":"),
@@ -55,7 +55,8 @@ struct StoredReservation {
     amounts: BTreeMap<String, u64>,
 }
 
-fn budget(item: &Item) -> Json {
+/// Returns an account as clients read it.
+pub(crate) fn budget(item: &Item) -> Json {
     let account = StoredAccount::deserialize(&item.value).ok();
     let reserved = account.as_ref().map(|account| {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();

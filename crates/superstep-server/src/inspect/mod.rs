@@ -1,5 +1,5 @@
-//! What user interfaces ask about threads and runs, and LangGraph's API does not answer: the inbox, the tree of checkpoints, state
-//! diffs, what a fork would repeat, the trace, labels, the queue, budgets. All of it is read from the log and the registry; nothing is
+//! What user interfaces ask about threads and runs, and LangGraph's API does not answer: the inbox, interrupts with their answers, the
+//! tree of checkpoints, state diffs, what a fork would repeat, the trace, labels, the queue, budgets. All of it is read from the log and the registry; nothing is
 //! stored for it, and nothing here writes.
 
 mod budgets;
@@ -7,16 +7,18 @@ pub(crate) mod calls;
 mod checkpoint_tree;
 mod fork_preview;
 mod inbox;
+mod interrupts;
 mod labels;
 mod log_branch;
 mod queue;
 mod span_tree;
 mod state_diff;
 
-pub(crate) use budgets::budgets;
+pub(crate) use budgets::{budget, budget_namespace, budgets};
 pub(crate) use checkpoint_tree::checkpoint_tree;
 pub(crate) use fork_preview::fork_preview;
 pub(crate) use inbox::{InboxQuery, inbox};
+pub(crate) use interrupts::interrupts;
 pub(crate) use labels::labels;
 pub(crate) use queue::queue;
 pub(crate) use span_tree::span_tree;

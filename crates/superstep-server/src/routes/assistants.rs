@@ -69,10 +69,13 @@ async fn create(
             .ok_or_else(|| ApiError::invalid("Invalid assistant ID: must be a UUID"))?,
         None => AssistantId::from_bytes(new_id(key.as_ref(), "assistant").into_bytes()),
     };
-    let is_default = |graph: &String| assistant::default_id(graph) == id;
-    if caller.owner.is_some() && app.graphs.keys().any(is_default) {
-        // Everyone uses the default assistants, so they must not become one caller's.
-        return Err(exists(id));
+    if let Some(found) = assistant::default_with_id(&app, &caller, id).await? {
+        // Also if the tenant has not used it yet: everyone who names the graph would get what is created here instead.
+        let is_wanted = body.if_exists.as_deref() == Some("do_nothing");
+        return match is_wanted && caller.owns_assistant(&found) {
+            true => Ok(JsonBody(wire::assistant(&found))),
+            false => Err(exists(id)),
+        };
     }
     let mut config = Json::Object(body.config.unwrap_or_default());
     let mut context = Json::Object(body.context.unwrap_or_default());

@@ -1,5 +1,5 @@
-//! What user interfaces ask besides LangGraph's API, under `/superstep`: the inbox, the queue, budgets, and of a thread its tree of
-//! checkpoints, state diffs, what a fork would repeat, its trace and its labels.
+//! What user interfaces ask besides LangGraph's API, under `/superstep`: the inbox, the queue, budgets, and of a thread its
+//! interrupts, its tree of checkpoints, state diffs, what a fork would repeat, its trace and its labels.
 
 use std::sync::Arc;
 
@@ -24,6 +24,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/superstep/inbox", get(inbox))
         .route("/superstep/queue", get(queue))
         .route("/superstep/budgets", get(budgets))
+        .route("/superstep/threads/{thread_id}/interrupts", get(interrupts))
         .route("/superstep/threads/{thread_id}/tree", get(tree))
         .route("/superstep/threads/{thread_id}/diff", post(diff))
         .route(
@@ -80,6 +81,17 @@ async fn budgets(
     let now = app.runtime.now();
     let shown = inspect::budgets(&**store, &caller.tenant, page, now).await?;
     Ok(JsonBody(shown))
+}
+
+async fn interrupts(
+    State(app): State<App>,
+    ThreadPath(id): ThreadPath,
+    query: QueryFields,
+) -> ApiResult<Response> {
+    thread::get(&app, &id).await?;
+    let page = page(query.number("limit")?, query.number("offset")?)?;
+    let (rows, total) = inspect::interrupts(&app, &id, page).await?;
+    Ok(paged(rows, page, total))
 }
 
 async fn tree(

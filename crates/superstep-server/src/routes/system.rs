@@ -1,4 +1,4 @@
-//! The server itself: health, version, metrics, documentation.
+//! The server itself: health, version, metrics, documentation, and who its caller is.
 
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -13,6 +13,7 @@ use serde_json::{Value as Json, json};
 
 use crate::caller::{Caller, QueryFields};
 use crate::error::ApiResult;
+use crate::permission::Permission;
 use crate::routes::{openapi, ready};
 use crate::thread::ACTIVE_MAX;
 use crate::{App, Shared};
@@ -23,6 +24,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/ok", get(ok))
         .route("/info", get(info))
         .route("/metrics", get(metrics))
+        .route("/superstep/me", get(me))
         .route("/openapi.json", get(document))
         .route("/docs", get(docs))
 }
@@ -51,6 +53,16 @@ async fn info() -> JsonBody<Json> {
             "revision_id": null,
             "tenant_id": null,
         },
+    }))
+}
+
+async fn me(State(app): State<App>, caller: Caller) -> JsonBody<Json> {
+    let permissions = caller.permissions.iter().map(Permission::name);
+    JsonBody(json!({
+        "principal": caller.principal,
+        "tenant": caller.tenant,
+        "permissions": permissions.collect::<Vec<_>>(),
+        "is_authenticated": app.authenticator.is_some(),
     }))
 }
 

@@ -88,6 +88,9 @@ impl FoundRoute {
     }
 }
 
+/// For routes of every caller that is authenticated: none has no permission at all.
+const ANY: &[Permission] = &Permission::ALL;
+
 /// Tag of the routes whose bodies are files.
 pub(crate) const FILES: &str = "Files";
 
@@ -112,6 +115,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("get", "/threads/{thread_id}", &[Read], "Threads", "Get a thread"),
     route("patch", "/threads/{thread_id}", &[Run], "Threads", "Change the metadata of a thread"),
     route("delete", "/threads/{thread_id}", &[Edit], "Threads", "Delete a thread"),
+    route("get", "/threads/{thread_id}/storage", &[Read], "Threads", "Get how many bytes a thread takes"),
     route("post", "/threads/{thread_id}/copy", &[Run], "Threads", "Copy a thread"),
     route("get", "/threads/{thread_id}/state", &[Read], "Threads", "Get the state of a thread"),
     route("post", "/threads/{thread_id}/state", &[Edit], "Threads", "Change the state of a thread"),
@@ -166,6 +170,8 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("get", "/superstep/inbox", &[Read], "Inspection", "List the open interrupts of all threads"),
     route("get", "/superstep/queue", &[Read], "Inspection", "Get the pending and running runs"),
     route("get", "/superstep/budgets", &[Read], "Inspection", "List what budgets have spent and reserved"),
+    route("post", "/superstep/budgets/raise", &[Edit], "Inspection", "Raise limits of a budget"),
+    route("get", "/superstep/threads/{thread_id}/interrupts", &[Read], "Inspection", "List the interrupts of a thread, answered ones included"),
     route("get", "/superstep/threads/{thread_id}/tree", &[Read], "Inspection", "Get the checkpoints of a thread as a tree"),
     route("post", "/superstep/threads/{thread_id}/diff", &[Read], "Inspection", "Compare two states"),
     route("post", "/superstep/threads/{thread_id}/fork/preview", &[Read], "Inspection", "Get what a fork would do again"),
@@ -181,6 +187,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("post", "/a2a/{assistant_id}", &[Read, Run, Answer], "A2A", "Send a request of the A2A protocol"),
     route("post", "/ag-ui/{assistant_id}", &[Run, Answer], "AG-UI", "Run an assistant and stream AG-UI events"),
     route("get", "/ok", &[], "System", "Check whether the server answers"),
+    route("get", "/superstep/me", ANY, "System", "Get who the caller is, and what it may do"),
     route("get", "/superstep/audit", &[Admin], "System", "List entries of the audit log"),
     route("get", "/superstep/ready", &[], "System", "Check whether the server should get requests"),
     route("get", "/info", &[], "System", "Get the version and the features"),

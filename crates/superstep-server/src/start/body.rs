@@ -209,6 +209,12 @@ impl RunBody {
         self.multitask_strategy.unwrap_or_default()
     }
 
+    /// Whether the run answers interrupts.
+    pub(crate) fn is_answer(&self) -> bool {
+        let command = self.command.as_ref();
+        command.is_some_and(|command| command.resume.is_some())
+    }
+
     /// Whether the run starts with an input: a command that writes or goes somewhere replaces it.
     pub(crate) fn has_input(&self) -> bool {
         let is_command = |command: &CommandBody| {

@@ -9,7 +9,7 @@ use crate::start::body::{CommandBody, MultitaskStrategy, RunBody};
 /// of other runs need `edit`; all else needs `run`.
 pub(super) fn check_permissions(caller: &Caller, body: &RunBody) -> ApiResult<()> {
     let command = body.command.as_ref();
-    let answers = command.is_some_and(|command| command.resume.is_some());
+    let answers = body.is_answer();
     let updates = command
         .is_some_and(|command| command.update.is_some() || CommandBody::targets(command).is_some());
     if answers {

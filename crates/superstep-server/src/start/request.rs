@@ -7,8 +7,9 @@ use superstep::checkpoint::format::GotoRecord;
 use superstep::checkpoint::{Answer, AnswerBody, Head, Status};
 use superstep::driver::{ThreadEdit, ThreadRequest};
 use superstep::graph::Definition;
+use superstep::registry::RunRow;
 use superstep::run::{Edit, EditNode, OpenInterrupt};
-use superstep::{END, FramePath, InterruptId, NodeName, Seq, ThreadId, Value};
+use superstep::{END, FramePath, InterruptId, NodeName, RunId, Seq, ThreadId, Timestamp, Value};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -22,6 +23,8 @@ pub(super) struct RequestPlan<'a> {
     pub(super) caller: &'a Caller,
     pub(super) graph: &'a Arc<Definition>,
     pub(super) thread: &'a ThreadId,
+    /// The run itself.
+    pub(super) run: RunId,
     /// Head of the thread before the request.
     pub(super) head: Head,
     /// Whether the thread went back to an older checkpoint for this run.
@@ -160,14 +163,23 @@ impl RequestPlan<'_> {
     }
 
     async fn answers(&self, resume: &Json) -> ApiResult<Vec<Answer>> {
+        let ids = named_interrupts(resume);
+        // Before the interrupts: an answer goes from a run into the row of its interrupt, and must be found in one of them.
+        let accepted = match ids {
+            Some(_) => thread::active_runs(self.app, self.thread).await?,
+            None => Vec::new(),
+        };
         let open = self.open_interrupts(resume).await?;
+        for (id, _) in ids.iter().flatten() {
+            self.refuse_answered(*id, &open, &accepted).await?;
+        }
         if open.is_empty() {
             return Err(ApiError::bad_request(format!(
                 "Thread {} has no open interrupt to resume",
                 self.thread.name()
             )));
         }
-        let pairs = matched(&open, resume)?;
+        let pairs = matched(&open, resume, ids)?;
         let answers = pairs.into_iter().map(|(open, answer)| {
             let answer = wire::read_answer(&open.interrupt, answer)?;
             Ok(Answer {
@@ -178,6 +190,30 @@ impl RequestPlan<'_> {
             })
         });
         answers.collect()
+    }
+
+    /// Refuses an answer to an interrupt that has one, or gets one from a run that was accepted before.
+    ///
+    /// Within one process, requests take turns. If several processes share a queue, two of them may accept an answer each. The store
+    /// takes the first, and the run of the other one ends with an error.
+    async fn refuse_answered(
+        &self,
+        id: InterruptId,
+        open: &[OpenInterrupt],
+        accepted: &[RunRow],
+    ) -> ApiResult<()> {
+        if !open.iter().any(|open| open.interrupt.id == id) {
+            let rows = self.app.runtime.all_interrupts_of(self.thread).await?;
+            let found = rows.iter().find(|row| row.id == id);
+            if let Some(row) = found.filter(|row| row.answer.is_some()) {
+                return Err(already_answered(id, &row.answered_by, row.answered_at));
+            }
+        }
+        let answers = |run: &&RunRow| run.id != self.run && wire::answers_interrupt(run, id);
+        match accepted.iter().find(answers) {
+            Some(run) => Err(already_answered(id, &run.principal, Some(run.created))),
+            None => Ok(()),
+        }
     }
 
     /// Returns the open interrupts in the order in which the client that sends this answer shows them.
@@ -291,18 +327,30 @@ pub(super) fn check(graph: &Definition, body: &RunBody) -> ApiResult<()> {
     }
 }
 
+/// The error for an answer that came after another one.
+fn already_answered(id: InterruptId, by: &str, at: Option<Timestamp>) -> ApiError {
+    let by = Some(by).filter(|by| !by.is_empty());
+    let whose = by.map_or_else(String::new, |by| format!(" by `{by}`"));
+    ApiError::conflict(format!("Interrupt {id} was already answered{whose}"))
+        .with("answered_by", by)
+        .with("answered_at", at.map(wire::time))
+}
+
+/// Returns the answers by the interrupts that they name; `None` if they are not named by ids.
+fn named_interrupts(resume: &Json) -> Option<Vec<(InterruptId, &Json)>> {
+    let fields = resume.as_object().filter(|fields| !fields.is_empty())?;
+    let fields = fields.iter();
+    fields
+        .map(|(name, answer)| Some((name.parse().ok()?, answer)))
+        .collect()
+}
+
 /// Decides which answer is for which interrupt.
 fn matched<'a>(
     open: &'a [OpenInterrupt],
     resume: &'a Json,
+    ids: Option<Vec<(InterruptId, &'a Json)>>,
 ) -> ApiResult<Vec<(&'a OpenInterrupt, &'a Json)>> {
-    let ids = resume.as_object().filter(|fields| !fields.is_empty());
-    let ids: Option<Vec<(InterruptId, &Json)>> = ids.and_then(|fields| {
-        let read = |(name, answer): (&String, &'a Json)| {
-            name.parse::<InterruptId>().ok().map(|id| (id, answer))
-        };
-        fields.iter().map(read).collect()
-    });
     if let Some(ids) = ids {
         let named = ids.into_iter().map(|(id, answer)| {
             let found = open.iter().find(|open| open.interrupt.id == id);

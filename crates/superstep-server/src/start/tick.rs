@@ -69,6 +69,7 @@ pub(crate) async fn fire_tick(
         naming,
         place,
         graph,
+        turn: _turn,
         ..
     } = match prepare_run(app, cron, due).await {
         Ok(prepared) => prepared,

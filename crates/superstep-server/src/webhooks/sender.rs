@@ -111,7 +111,7 @@ impl Sender {
         };
         let stored = self
             .registry
-            .end_attempt(tenant, id, delivery.attempts, &end, now);
+            .end_attempt(tenant, id, delivery.attempt(), &end, now);
         match stored.await {
             Ok(true) => {}
             Ok(false) => tracing::debug!(delivery = %id, "another attempt has begun meanwhile"),

@@ -31,8 +31,8 @@ pub(crate) use input::read_input;
 pub(crate) use interrupt::{interrupt, interrupt_as_asked, streamed_interrupt};
 pub(crate) use item::item;
 pub(crate) use run::{
-    CHECKPOINT_ID, CHECKPOINT_NS, error as run_error, error_name, is_stateless, read_status, run,
-    run_address, run_configurable, run_metadata, thread_config,
+    CHECKPOINT_ID, CHECKPOINT_NS, answers_interrupt, error as run_error, error_name, is_stateless,
+    note_answers, read_status, run, run_address, run_configurable, run_metadata, thread_config,
 };
 pub(crate) use state::{
     StateOptions, empty_state, error_text, first_of_each_task, open_interrupts, open_interrupts_of,

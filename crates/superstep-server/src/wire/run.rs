@@ -1,6 +1,8 @@
 //! Runs, and why they failed.
 
 use serde_json::{Map, Value as Json, json};
+use superstep::InterruptId;
+use superstep::checkpoint::Answer;
 use superstep::registry::{RunRow, RunStatus};
 
 use crate::assistant::default_id;
@@ -8,6 +10,9 @@ use crate::wire::{self, time};
 
 /// Name of the field of a run's arguments that clients read next to the arguments, not among them.
 const STRATEGY: &str = "multitask_strategy";
+
+/// Name of the field of a run's arguments with the ids of the interrupts that it answers, which clients do not read.
+const ANSWERS: &str = "answers";
 
 /// Fields of `configurable` by which clients name a checkpoint.
 pub(crate) const CHECKPOINT_ID: &str = "checkpoint_id";
@@ -17,8 +22,10 @@ const ADDRESS: [&str; 2] = [CHECKPOINT_ID, CHECKPOINT_NS];
 /// Returns a run as clients read it.
 pub(crate) fn run(row: &RunRow) -> Json {
     let mut kwargs = row.arguments.clone();
-    let fields = kwargs.as_object_mut();
-    let strategy = fields.and_then(|fields| fields.remove(STRATEGY));
+    let strategy = kwargs.as_object_mut().and_then(|fields| {
+        fields.remove(ANSWERS);
+        fields.remove(STRATEGY)
+    });
     complete(&mut kwargs, row);
     json!({
         "run_id": wire::uuid(row.id.to_bytes()),
@@ -32,6 +39,20 @@ pub(crate) fn run(row: &RunRow) -> Json {
         "updated_at": time(row.updated),
         "langsmith_session_name": null,
     })
+}
+
+/// Adds to a run's arguments which interrupts it answers.
+pub(crate) fn note_answers(arguments: &mut Json, answers: &[Answer]) {
+    if !answers.is_empty() {
+        let ids = answers.iter().map(|answer| answer.interrupt.to_string());
+        arguments[ANSWERS] = ids.collect();
+    }
+}
+
+/// Whether a run answers this interrupt.
+pub(crate) fn answers_interrupt(row: &RunRow, id: InterruptId) -> bool {
+    let ids = row.arguments.get(ANSWERS).and_then(Json::as_array);
+    ids.is_some_and(|ids| ids.contains(&Json::from(id.to_string())))
 }
 
 /// Adds to a run's arguments what the server decided: the defaults, and which run of which assistant it is.

@@ -179,6 +179,59 @@ async fn every_route_is_closed_to_those_who_lack_its_permission() {
 }
 
 #[tokio::test]
+async fn callers_learn_who_they_are() {
+    let server = Guarded::new().await;
+    let unknown = server.client.get("/superstep/me").await;
+    assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
+    for permission in Permission::ALL {
+        let key = server.key("acme", &[permission]).await;
+        let me = server.client.call_as(&key, "GET", "/superstep/me", None);
+        assert_eq!(
+            me.await.ok(),
+            json!({
+                "principal": "acme-program", "tenant": "acme",
+                "permissions": [permission.name()], "is_authenticated": true,
+            })
+        );
+    }
+    let open = Client::new().await.get("/superstep/me").await.ok();
+    assert_eq!(
+        open,
+        json!({
+            "principal": "", "tenant": "", "is_authenticated": false,
+            "permissions": ["read", "run", "answer", "edit", "admin"],
+        })
+    );
+}
+
+#[tokio::test]
+async fn no_one_takes_the_place_of_a_default_assistant() {
+    let server = Guarded::new().await;
+    let admin = server.key("acme", &Permission::ALL).await;
+    // Its id, which clients compute. No one of the tenant has used it yet.
+    let other = server.key("other", &Permission::ALL).await;
+    let default = server
+        .client
+        .call_as(&other, "GET", "/assistants/chat", None);
+    let id = default.await.ok()["assistant_id"].clone();
+    let create = async |if_exists: &str| {
+        let body = json!({
+            "assistant_id": id, "graph_id": "broken", "name": "mine", "if_exists": if_exists,
+        });
+        let sent = server
+            .client
+            .call_as(&admin, "POST", "/assistants", Some(body));
+        sent.await
+    };
+    assert_eq!(create("raise").await.status, StatusCode::CONFLICT);
+    let found = create("do_nothing").await.ok();
+    assert_eq!(
+        (&found["graph_id"], &found["name"]),
+        (&json!("chat"), &json!("chat"))
+    );
+}
+
+#[tokio::test]
 async fn the_things_of_another_tenant_are_not_there() {
     let server = Guarded::new().await;
     let ours = server.key("acme", &Permission::ALL).await;

@@ -6,6 +6,7 @@
 
 mod a2a;
 mod ag_ui;
+mod answers;
 mod audit;
 mod authorisation;
 mod branches;

@@ -173,7 +173,7 @@ async fn nothing_of_another_tenant_is_shown() {
     let own = orders.waiting("1").await;
     let items = orders.client.get("/superstep/inbox").await.ok();
     assert_eq!(items.as_array().unwrap().len(), 1);
-    for endpoint in ["tree", "trace", "labels"] {
+    for endpoint in ["interrupts", "tree", "trace", "labels"] {
         let path = format!("/superstep/threads/{id}/{endpoint}");
         let status = orders.client.get(&path).await.status;
         assert_eq!(status, StatusCode::NOT_FOUND, "{endpoint}");
@@ -439,6 +439,97 @@ async fn budgets_are_those_that_agents_stored() {
         let has_run = budget["run_id"].is_string();
         assert_eq!(has_run, budget["level"] == "run");
     }
+}
+
+#[tokio::test]
+async fn a_budget_is_raised_and_never_lowered() {
+    use std::sync::Arc;
+    use superstep::RunId;
+    use superstep::store::{MemoryStore, Store};
+    use superstep_agent::budget::{Amounts, BudgetError, Budgets, CallKey, Limits, Meter, Scope};
+
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let runtime = Runtime::new(Memory::default());
+    let builder = Client::builder(runtime, &MemoryRegistry::new()).store(store.clone());
+    let client = Client::of(builder).await;
+    let id = "0190a6b2-0000-7000-8000-00000000000a";
+    let thread = ThreadId::new(id).unwrap();
+    let run = RunId::from_bytes([7; 16]);
+    let limits = Limits::of(Meter::Calls, 1);
+    let scopes = [
+        ("run", Scope::run(&thread, run)),
+        ("thread", Scope::thread(&thread)),
+        ("tenant", Scope::tenant(&thread)),
+    ];
+    let meters = [
+        "tokens",
+        "nano_dollars",
+        "time_ms",
+        "calls",
+        "steps",
+        "fan_out",
+    ];
+    for (level, scope) in scopes {
+        let budgets = Budgets::new(store.clone()).within(scope.clone(), limits.clone());
+        let raise = async |limits: Json| {
+            let body = json!({
+                "level": level, "thread_id": id, "limits": limits,
+                "run_id": "07070707-0707-0707-0707-070707070707",
+            });
+            client.post("/superstep/budgets/raise", body).await
+        };
+        let early = raise(json!({ "calls": 2 })).await;
+        assert_eq!(early.status, StatusCode::NOT_FOUND, "{level}");
+        let call = Amounts::of(Meter::Calls, 1);
+        let [first, second] = ["first", "second"].map(|key| CallKey::new(key).unwrap());
+        budgets.reserve(&first, &call, Timestamp(1)).await.unwrap();
+        let full = budgets.reserve(&second, &call, Timestamp(1)).await;
+        assert!(matches!(full, Err(BudgetError::Reached(_))), "{full:?}");
+        let raised = raise(json!({ "calls": 2 })).await.ok();
+        assert_eq!(raised["level"], level);
+        assert_eq!(raised["raised"], json!({ "calls": 2 }));
+        assert_eq!(raised["reserved"]["calls"], 1);
+        budgets.reserve(&second, &call, Timestamp(2)).await.unwrap();
+        // The same again is no change, and less is refused as a whole.
+        assert_eq!(raise(json!({ "calls": 2 })).await.status, StatusCode::OK);
+        let lower = raise(json!({ "calls": 1, "tokens": 5 })).await;
+        assert_eq!(lower.status, StatusCode::CONFLICT);
+        for wrong in [json!({}), json!({ "dollars": 5 }), json!({ "calls": -1 })] {
+            let refused = raise(wrong).await;
+            assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        }
+        let all: Map<String, Json> = meters.iter().map(|m| ((*m).to_owned(), json!(9))).collect();
+        raise(Json::Object(all)).await.ok();
+        let account = budgets.account(&scope, Timestamp(3)).await.unwrap();
+        assert_eq!(account.limits(&limits).get(Meter::Calls), Some(9));
+    }
+    let missing = json!({ "level": "run", "thread_id": id, "limits": { "calls": 3 } });
+    let missing = client.post("/superstep/budgets/raise", missing).await;
+    assert_eq!(missing.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn the_storage_of_a_thread_grows() {
+    let orders = OrderClient::new().await;
+    let thread = orders.client.thread().await;
+    let path = format!("{thread}/storage");
+    let empty = orders.client.get(&path).await.ok();
+    assert_eq!(empty["total_bytes"], 0);
+    let body = json!({ "assistant_id": "order", "input": { "topic": "tea" } });
+    orders.client.wait(&thread, body).await;
+    let waiting = orders.client.get(&path).await.ok();
+    assert_eq!(waiting["thread_id"], id_of(&thread));
+    assert!(waiting["checkpoints"]["count"].as_u64() > Some(1));
+    assert!(waiting["pending_writes"]["bytes"].as_u64() > Some(0));
+    let sum = |found: &Json| {
+        let sections = ["checkpoints", "channel_values", "pending_writes"];
+        let bytes = sections.map(|name| found[name]["bytes"].as_u64().unwrap());
+        bytes.iter().sum::<u64>()
+    };
+    assert_eq!(waiting["total_bytes"].as_u64(), Some(sum(&waiting)));
+    let id = "0190a6b2-0000-7000-8000-00000000000a";
+    let missing = orders.client.get(&format!("/threads/{id}/storage")).await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

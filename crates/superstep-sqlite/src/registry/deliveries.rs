@@ -3,7 +3,9 @@
 //! As with runs, statements that must not read confirmed deliveries name their index.
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use superstep_core::registry::{AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery};
+use superstep_core::registry::{
+    AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
+};
 use superstep_core::{DeliveryId, RunId, ThreadId, Timestamp};
 
 use crate::fault::{Fault, SqliteError};
@@ -58,7 +60,8 @@ pub(super) fn take(
         .query_map(params![now.0, limit], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let mut update = connection.prepare_cached(
-        "UPDATE delivery SET attempts = attempts + 1, due = ?2, updated = ?3 WHERE number = ?1",
+        "UPDATE delivery SET attempts = attempts + 1, due = ?2, updated = max(updated, ?3)
+         WHERE number = ?1",
     )?;
     let mut select = connection.prepare_cached(select_delivery!("WHERE number = ?1"))?;
     let mut taken = Vec::with_capacity(numbers.len());
@@ -98,19 +101,17 @@ const NEXT_DUE: &str = "SELECT d.due FROM delivery AS d INDEXED BY delivery_due
            WHERE b.tenant = d.tenant AND b.run = d.run AND b.status = 0 AND b.number < d.number)
      ORDER BY d.due LIMIT 1";
 
-/// Stores what came of an attempt, unless the delivery was taken again or is no longer pending. Returns whether it did.
+/// Stores what came of an attempt, unless the delivery was taken again or repeated, or is no longer pending. Returns whether it did.
 pub(super) fn end_attempt(
     connection: &Connection,
     tenant: &str,
     id: DeliveryId,
-    attempts: u32,
+    attempt: DeliveryAttempt,
     end: &AttemptEnd,
     now: Timestamp,
 ) -> Result<bool, Fault> {
     let found = find(connection, tenant, id)?;
-    let is_taken =
-        |found: &Delivery| found.status == DeliveryStatus::Pending && found.attempts == attempts;
-    let Some(taken) = found.filter(is_taken) else {
+    let Some(taken) = found.filter(|found| found.awaits_end_of(attempt)) else {
         return Ok(false);
     };
     update(connection, &taken.after_attempt(end, now))?;

@@ -91,12 +91,19 @@ async fn deliveries_are_there_when_the_file_is_opened_again() {
     let db = db();
     end_run(&db).await;
     let taken = db.take_deliveries(Timestamp(5), Timestamp(50), 10);
-    assert_eq!(taken.await.unwrap().len(), 1);
+    let taken = taken.await.unwrap();
+    assert_eq!(taken.len(), 1);
     let retry = AttemptEnd::Retry {
         error: "503".to_owned(),
         due: Timestamp(60),
     };
-    let ended = db.end_attempt("acme", delivery_id(1), 1, &retry, Timestamp(6));
+    let ended = db.end_attempt(
+        "acme",
+        delivery_id(1),
+        taken[0].attempt(),
+        &retry,
+        Timestamp(6),
+    );
     assert!(ended.await.unwrap());
     let before = db.deliveries(&all()).await.unwrap();
 

@@ -1,3 +1,19 @@
-export default function ThreadsSection() {
-  return null;
+import { lazy, Suspense } from "react";
+
+import { thread as text } from "../../text/thread.ts";
+import { Loading } from "../../ui/Notice.tsx";
+import { ThreadList } from "./ThreadList.tsx";
+import "./thread.css";
+
+const ThreadView = lazy(() => import("./ThreadView.tsx").then((module) => ({ default: module.ThreadView })));
+
+/** The list of threads, or the thread that the path names. */
+export default function ThreadsSection({ path }: { path: string[] }) {
+  const [thread] = path;
+  if (thread === undefined) return <ThreadList />;
+  return (
+    <Suspense fallback={<Loading what={text.view.what} />}>
+      <ThreadView key={thread} thread={thread} />
+    </Suspense>
+  );
 }

@@ -2,7 +2,7 @@
 
 pub(crate) mod graphs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,9 @@ use superstep::registry::Registry;
 use superstep::store::Store;
 use superstep::{Checkpointer, Runtime};
 use superstep_postgres::Postgres;
-use superstep_server::Server;
+use superstep_server::{
+    ApiKeyRequest, Authentication, Permissions, Server, ServerBuilder, TenantLimits,
+};
 use superstep_sqlite::Sqlite;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -23,6 +25,8 @@ use graphs::{Chain, ChainUpdate};
 
 /// Name of the SQLite file, in the folder of the side.
 pub(crate) const FILE: &str = "server.db";
+/// Name of the file with the API keys of tenants, next to it.
+pub(crate) const KEYS_FILE: &str = "keys.txt";
 
 /// Serves until nobody asks for more: `server STORE listen=ADDRESS`. What it is asked for is what it has used.
 pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Result<()> {
@@ -33,7 +37,7 @@ pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Res
             let folder = PathBuf::from(std::env::var("BENCH_FOLDER")?);
             let store = Sqlite::open(folder.join(FILE))?;
             let _owner = store.try_own_queue()?.context(QUEUE_TAKEN)?;
-            let _serving = tokio.block_on(listen(store, address))?;
+            let _serving = tokio.block_on(listen(store, address, tenants(task, &folder)?))?;
             serve_used(version)
         }
         "postgres" => {
@@ -41,7 +45,7 @@ pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Res
             let store = tokio.block_on(Postgres::connect(&url))?;
             let owner = tokio.block_on(store.try_own_queue())?;
             let _owner = owner.context(QUEUE_TAKEN)?;
-            let _serving = tokio.block_on(listen(store, address))?;
+            let _serving = tokio.block_on(listen(store, address, None))?;
             serve_used(version)
         }
         unknown => anyhow::bail!("a server has no store `{unknown}`"),
@@ -51,15 +55,68 @@ pub(super) fn serve(task: &Task, tokio: &tokio::runtime::Runtime) -> anyhow::Res
 
 const QUEUE_TAKEN: &str = "another process executes the runs of this database";
 
+/// Tenants that share a server.
+struct Tenants {
+    count: usize,
+    /// Requests per second that each may send.
+    limit: u32,
+    /// Gets their API keys, one per line.
+    keys: PathBuf,
+}
+
+fn tenants(task: &Task, folder: &Path) -> anyhow::Result<Option<Tenants>> {
+    if task.text("tenants").is_err() {
+        return Ok(None);
+    }
+    Ok(Some(Tenants {
+        count: number(task, "tenants")?,
+        limit: u32::try_from(number(task, "limit")?)?,
+        keys: folder.join(KEYS_FILE),
+    }))
+}
+
+/// Lets only callers with API keys in, and creates a key for each tenant.
+async fn authenticate(
+    builder: ServerBuilder,
+    registry: &dyn Registry,
+    tenants: &Tenants,
+) -> anyhow::Result<ServerBuilder> {
+    let mut keys = String::new();
+    for number in 0..tenants.count {
+        let request = ApiKeyRequest {
+            tenant: format!("tenant{number}"),
+            principal: "bench".to_owned(),
+            name: String::new(),
+            permissions: Permissions::ALL,
+            is_restricted: false,
+            expires: None,
+        };
+        let issued = request.issue(superstep::Timestamp::default())?;
+        registry.create_api_key(&issued.key).await?;
+        keys += &format!("{}\n", issued.text);
+    }
+    std::fs::write(&tenants.keys, keys)?;
+    let policy = Authentication::with_api_keys();
+    let limits = TenantLimits::default().requests_per_second(tenants.limit);
+    Ok(builder.authentication(policy).tenant_limits(limits))
+}
+
 /// Starts a server of all graphs, with its settings as they come.
-async fn listen<T>(store: T, address: &str) -> anyhow::Result<JoinSet<std::io::Result<()>>>
+async fn listen<T>(
+    store: T,
+    address: &str,
+    tenants: Option<Tenants>,
+) -> anyhow::Result<JoinSet<std::io::Result<()>>>
 where
     T: Checkpointer + Store + Registry + Clone,
 {
     let runtime = Runtime::builder(store.clone()).store(store.clone()).build();
     let registry: Arc<dyn Registry> = Arc::new(store.clone());
     let long_term: Arc<dyn Store> = Arc::new(store);
-    let mut builder = Server::builder(runtime, registry).store(long_term);
+    let mut builder = Server::builder(runtime, registry.clone()).store(long_term);
+    if let Some(tenants) = tenants {
+        builder = authenticate(builder, &*registry, &tenants).await?;
+    }
     for graph in graphs::all()? {
         builder = builder.graph(&graph);
     }

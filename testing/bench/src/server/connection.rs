@@ -21,6 +21,8 @@ pub(super) struct Connection {
     rest: RemainingBody,
     /// The part of a stream of events that was read and not returned yet.
     text: Vec<u8>,
+    /// A header with the caller's API key, or nothing.
+    key: String,
 }
 
 /// What is left of the body of a response.
@@ -49,7 +51,29 @@ impl Connection {
             received: Vec::new(),
             rest: RemainingBody::Bytes(0),
             text: Vec::new(),
+            key: String::new(),
         })
+    }
+
+    /// Opens a connection of a caller with an API key.
+    pub(super) async fn open_with_key(address: SocketAddr, key: &str) -> anyhow::Result<Self> {
+        let key = format!("x-api-key: {key}\r\n");
+        Ok(Self {
+            key,
+            ..Self::open(address).await?
+        })
+    }
+
+    /// Sends a request, reads the whole response and returns its status, whatever that is.
+    pub(super) async fn status_of(
+        &mut self,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> anyhow::Result<u16> {
+        let status = self.send(method, path, body).await?;
+        self.read_rest().await?;
+        Ok(status)
     }
 
     /// Sends a request and returns the body of the response, which must be one of success.
@@ -82,15 +106,7 @@ impl Connection {
         path: &str,
         body: &str,
     ) -> anyhow::Result<()> {
-        self.text.clear();
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
-            self.address,
-            body.len()
-        );
-        self.stream.write_all(request.as_bytes()).await?;
-        let status = self.read_head().await?;
+        let status = self.send(method, path, body).await?;
         if !(200..300).contains(&status) {
             let reply = self.read_rest().await?;
             let reply = String::from_utf8_lossy(&reply).into_owned();
@@ -112,6 +128,20 @@ impl Connection {
                 return Ok(None);
             }
         }
+    }
+
+    /// Sends a request and reads the head of the response.
+    async fn send(&mut self, method: &str, path: &str, body: &str) -> anyhow::Result<u16> {
+        self.text.clear();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\n{}content-type: application/json\r\n\
+             content-length: {}\r\n\r\n{body}",
+            self.address,
+            self.key,
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        self.read_head().await
     }
 
     async fn read_rest(&mut self) -> anyhow::Result<Vec<u8>> {

@@ -68,7 +68,7 @@ impl ClientAction {
     }
 }
 
-async fn run(connection: &mut Connection) -> anyhow::Result<Duration> {
+pub(super) async fn run(connection: &mut Connection) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     let thread = new_thread(connection).await?;
     let path = format!("/threads/{thread}/runs/wait");

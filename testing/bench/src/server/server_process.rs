@@ -50,19 +50,32 @@ pub(super) struct ServerUsage {
 impl ServerProcess {
     /// Starts ours over the SQLite file of a folder, which may have threads already.
     pub(super) fn over_file(lab: &Lab, folder: &Path) -> anyhow::Result<Self> {
-        Self::ours(lab, folder, None)
+        Self::ours(lab, folder, None, &[])
+    }
+
+    /// Starts ours for several tenants, each with a limit of requests per second. Their API keys are in its folder.
+    pub(super) fn for_tenants(lab: &Lab, folder: &Path, tenants: usize, limit: u32) -> anyhow::Result<Self> {
+        let settings = [format!("tenants={tenants}"), format!("limit={limit}")];
+        Self::ours(lab, folder, None, &settings)
     }
 
     /// Starts ours over an empty store of this kind.
     pub(super) fn over_empty_store(lab: &Lab, store: &str) -> anyhow::Result<Self> {
         let database = (store == "postgres").then(|| lab.database());
-        Self::ours(lab, &lab.fresh_folder()?, database.transpose()?)
+        Self::ours(lab, &lab.fresh_folder()?, database.transpose()?, &[])
     }
 
-    fn ours(lab: &Lab, folder: &Path, database: Option<Database>) -> anyhow::Result<Self> {
+    fn ours(
+        lab: &Lab,
+        folder: &Path,
+        database: Option<Database>,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
         let address = free_address();
         let url = database.as_ref().map(Database::url);
-        let running = lab.server(folder, url, &address.to_string())?;
+        let mut all = vec![format!("listen={address}")];
+        all.extend_from_slice(settings);
+        let running = lab.server(folder, url, &all)?;
         Ok(Self {
             side: OURS,
             address,

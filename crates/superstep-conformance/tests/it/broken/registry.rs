@@ -14,9 +14,9 @@ use superstep_core::checkpoint::{BoxFuture, CheckpointResult, Page};
 use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
-    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryQuery, FiredTick,
-    MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
-    RunStatus, TakenRun, WhenBusy,
+    CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
+    FiredTick, MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd,
+    RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
@@ -137,6 +137,7 @@ pub(crate) enum RegistryDefect {
     TakeOfDeliveriesTorn,
     /// An attempt ends a delivery that was taken again.
     OvertakenAttemptEnds,
+    AttemptBeforeRepetitionEnds,
     ConfirmedDeliveryEndsAgain,
     AttemptEndedByAnyTenant,
     DeadDeliveryIsRetried,
@@ -797,11 +798,11 @@ impl Registry for BrokenRegistry {
         &'a self,
         tenant: &'a str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &'a AttemptEnd,
         now: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<bool>> {
-        Box::pin(self.end_attempt_by_defect(tenant, id, attempts, end, now))
+        Box::pin(self.end_attempt_by_defect(tenant, id, attempt, end, now))
     }
 
     fn repeat_delivery<'a>(

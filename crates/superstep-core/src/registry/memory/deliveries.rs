@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::Rows;
 use crate::ids::{DeliveryId, Timestamp};
-use crate::registry::{AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery};
+use crate::registry::{
+    AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
+};
 
 impl Rows {
     pub(super) fn store_deliveries(&mut self, new: &[NewDelivery]) {
@@ -32,7 +34,7 @@ impl Rows {
             let taken = &mut self.deliveries[place];
             taken.attempts += 1;
             taken.due = again;
-            taken.updated = now;
+            taken.updated = now.max(taken.updated);
             taken.clone()
         };
         due.into_iter().map(take).collect()
@@ -42,15 +44,12 @@ impl Rows {
         &mut self,
         tenant: &str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &AttemptEnd,
         now: Timestamp,
     ) -> bool {
         let found = self.delivery_mut(tenant, id);
-        let is_taken = |found: &&mut Delivery| {
-            found.status == DeliveryStatus::Pending && found.attempts == attempts
-        };
-        let Some(found) = found.filter(is_taken) else {
+        let Some(found) = found.filter(|found| found.awaits_end_of(attempt)) else {
             return false;
         };
         *found = found.clone().after_attempt(end, now);

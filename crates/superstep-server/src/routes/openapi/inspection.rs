@@ -7,10 +7,12 @@ use super::schema::*;
 pub(super) fn schemas() -> Vec<NamedSchema> {
     vec![
         ("InboxItem", inbox_item()),
+        ("ThreadInterrupt", interrupt()),
         ("CallTotals", call_totals()),
         ("RunQueue", queue()),
         ("QueuedRun", queued_run()),
         ("Budget", budget()),
+        ("BudgetRaise", budget_raise()),
         ("CheckpointTree", tree()),
         ("StateDiffRequest", diff_request()),
         ("StateDiff", diff()),
@@ -68,6 +70,23 @@ fn inbox_item() -> Json {
     ])
 }
 
+fn interrupt() -> Json {
+    object([
+        required("id", about(text(), "The key of its answer in `resume`")),
+        required("node", text()),
+        required("kind", text()),
+        required("asked_at", time()),
+        required("value", any()),
+        required("status", word(&["open", "answered", "closed"])),
+        required("answer", about(any(), "`null` if there is none")),
+        required(
+            "answered_by",
+            about(nullable(text()), "Principal; `null` if it is not known"),
+        ),
+        required("answered_at", nullable(time())),
+    ])
+}
+
 fn queued_run() -> Json {
     object([
         required("run_id", uuid()),
@@ -114,6 +133,28 @@ fn budget() -> Json {
             about(nullable(amounts()), "Limits that a person raised"),
         ),
         required("updated_at", time()),
+    ])
+}
+
+fn budget_raise() -> Json {
+    let meters = [
+        "tokens",
+        "nano_dollars",
+        "time_ms",
+        "calls",
+        "steps",
+        "fan_out",
+    ];
+    let mut limits = object(meters.map(|meter| optional(meter, count())));
+    limits["additionalProperties"] = false.into();
+    object([
+        required("level", word(&["run", "thread", "tenant"])),
+        optional(
+            "thread_id",
+            about(nullable(text()), "Of the levels `run` and `thread`"),
+        ),
+        optional("run_id", about(nullable(uuid()), "Of the level `run`")),
+        required("limits", about(limits, "The new limits")),
     ])
 }
 

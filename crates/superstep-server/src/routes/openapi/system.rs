@@ -3,18 +3,27 @@
 use serde_json::{Value as Json, json};
 
 use super::schema::*;
+use crate::permission::Permission;
 
 pub(super) fn schemas() -> Vec<NamedSchema> {
     vec![
         (
             "ErrorResponse",
-            object([required(
-                "detail",
-                about(text(), "What is wrong, and what to do"),
-            )]),
+            object([
+                required("detail", about(text(), "What is wrong, and what to do")),
+                optional(
+                    "answered_by",
+                    about(
+                        nullable(text()),
+                        "Of an answer that came too late: who answered before",
+                    ),
+                ),
+                optional("answered_at", nullable(time())),
+            ]),
         ),
         ("Health", object([required("ok", boolean())])),
         ("ServerInfo", info()),
+        ("CallerInfo", caller()),
         ("ProtocolCommand", command()),
         ("ProtocolSuccess", success()),
         ("ProtocolError", error()),
@@ -32,6 +41,19 @@ fn info() -> Json {
         optional("langgraph_py_version", nullable(text())),
         required("flags", fields_of(boolean())),
         optional("host", fields()),
+    ])
+}
+
+fn caller() -> Json {
+    let permissions = Permission::ALL.map(Permission::name);
+    object([
+        required(
+            "principal",
+            about(text(), "Empty if the server does not authenticate"),
+        ),
+        required("tenant", text()),
+        required("permissions", list(word(&permissions))),
+        required("is_authenticated", boolean()),
     ])
 }
 

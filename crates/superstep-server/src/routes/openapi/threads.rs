@@ -19,6 +19,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
             "ThreadPruneResponse",
             object([required("pruned_count", count())]),
         ),
+        ("ThreadStorage", storage()),
         ("ThreadState", state()),
         ("ThreadTask", task()),
         ("ThreadStateUpdate", update()),
@@ -38,6 +39,32 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
         ("CheckpointConfig", checkpoint()),
         ("Interrupt", interrupt()),
     ]
+}
+
+fn storage() -> Json {
+    let section = || object([required("count", count()), required("bytes", count())]);
+    let channel = object([required("versions", count()), required("bytes", count())]);
+    let values = object([
+        required("count", count()),
+        required("bytes", count()),
+        required("by_channel", fields_of(channel)),
+    ]);
+    object([
+        required("thread_id", uuid()),
+        required("total_bytes", about(count(), "Of all three sections")),
+        required(
+            "checkpoints",
+            about(section(), "The log and its snapshots, values included"),
+        ),
+        required(
+            "channel_values",
+            about(values, "Empty: values are stored in checkpoints"),
+        ),
+        required(
+            "pending_writes",
+            about(section(), "Records of tasks, and interrupts"),
+        ),
+    ])
 }
 
 const STATUSES: &[&str] = &["idle", "busy", "interrupted", "error"];

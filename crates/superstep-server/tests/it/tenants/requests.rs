@@ -181,6 +181,10 @@ impl Requests<'_> {
                 json!({ "graph_id": "remember" }),
             ],
             "/assistants/{assistant_id}/latest" => vec![json!({ "version": 1 })],
+            "/superstep/budgets/raise" => vec![
+                json!({ "level": "tenant", "limits": { "calls": 9 } }),
+                json!({ "level": "run", "thread_id": thread, "run_id": run, "limits": { "calls": 9 } }),
+            ],
             "/store/items" => vec![
                 json!({ "namespace": ["shared"], "key": "last", "value": metadata }),
                 json!({ "namespace": ["users", canary], "key": "last", "value": metadata }),

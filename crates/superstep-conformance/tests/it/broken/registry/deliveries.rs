@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use superstep_conformance::give_way;
 use superstep_core::checkpoint::CheckpointResult;
 use superstep_core::registry::{
-    AttemptEnd, Delivery, DeliveryQuery, DeliveryStatus, NewDelivery, NewRun, Registry, RunEnd,
-    RunStatus, WhenBusy,
+    AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery, NewRun,
+    Registry, RunEnd, RunStatus, WhenBusy,
 };
 use superstep_core::{AssistantId, DeliveryId, RunId, ThreadId, Timestamp};
 
@@ -135,20 +135,24 @@ impl BrokenRegistry {
         &self,
         tenant: &str,
         id: DeliveryId,
-        attempts: u32,
+        attempt: DeliveryAttempt,
         end: &AttemptEnd,
         now: Timestamp,
     ) -> CheckpointResult<bool> {
-        let (mut tenant, mut attempts, mut end) = (tenant.to_owned(), attempts, end.clone());
+        let (mut tenant, mut attempt, mut end) = (tenant.to_owned(), attempt, end.clone());
         match self.defect {
             RegistryDefect::OvertakenAttemptEnds => {
                 let found = self.find_delivery(&tenant, id).await?;
-                attempts = found.map_or(attempts, |found| found.attempts);
+                attempt = found.map_or(attempt, |found| found.attempt());
+            }
+            RegistryDefect::AttemptBeforeRepetitionEnds => {
+                let found = self.find_delivery(&tenant, id).await?;
+                attempt.taken = found.map_or(attempt.taken, |found| found.updated);
             }
             RegistryDefect::ConfirmedDeliveryEndsAgain => {
                 let found = self.find_delivery(&tenant, id).await?;
                 if found.is_some_and(|found| {
-                    found.status == DeliveryStatus::Delivered && found.attempts == attempts
+                    found.status == DeliveryStatus::Delivered && found.attempts == attempt.number
                 }) {
                     return Ok(true);
                 }
@@ -172,7 +176,7 @@ impl BrokenRegistry {
             }
             _ => {}
         }
-        let ended = self.inner.end_attempt(&tenant, id, attempts, &end, now);
+        let ended = self.inner.end_attempt(&tenant, id, attempt, &end, now);
         ended.await
     }
 

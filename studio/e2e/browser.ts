@@ -1,0 +1,79 @@
+/** A browser for tests, and what every test of the page asks of it. */
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export async function openBrowser(): Promise<Browser> {
+  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+}
+
+export interface PageOptions {
+  theme?: "light" | "dark";
+  width?: number;
+  height?: number;
+}
+
+/** A page that remembers what must not happen: errors, violations of its policy, and requests to other hosts. */
+export class WatchedPage {
+  readonly problems: string[] = [];
+  readonly context: BrowserContext;
+  readonly page: Page;
+
+  private constructor(context: BrowserContext, page: Page) {
+    this.context = context;
+    this.page = page;
+  }
+
+  static async open(browser: Browser, url: string, options: PageOptions = {}): Promise<WatchedPage> {
+    const context = await browser.newContext({
+      colorScheme: options.theme ?? "light",
+      viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+      reducedMotion: "reduce",
+    });
+    const watched = new WatchedPage(context, await context.newPage());
+    watched.#watch(new URL(url).origin);
+    await watched.page.goto(url);
+    return watched;
+  }
+
+  #watch(origin: string): void {
+    this.page.on("pageerror", (error) => this.problems.push(`error: ${error.message}`));
+    this.page.on("console", (message) => {
+      if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text()))
+        this.problems.push(message.text());
+    });
+    this.page.on("request", (request) => {
+      const url = request.url();
+      if (!url.startsWith(origin) && !url.startsWith("blob:")) this.problems.push(`request to ${url}`);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.context.close();
+    expect(this.problems).toEqual([]);
+  }
+
+  /** Fails if the view violates WCAG 2.2 AA as far as a program can tell. */
+  async expectAccessible(): Promise<void> {
+    // In a world of its own: the page's policy lets nobody else run scripts.
+    const client = await this.context.newCDPSession(this.page);
+    const { frameTree } = await client.send("Page.getFrameTree");
+    const world = await client.send("Page.createIsolatedWorld", {
+      frameId: frameTree.frame.id,
+      worldName: "axe",
+    });
+    const contextId = world.executionContextId;
+    await client.send("Runtime.evaluate", { expression: axe, contextId });
+    const expression = `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] })
+      .then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? ""))])))`;
+    const result = await client.send("Runtime.evaluate", { expression, contextId, awaitPromise: true });
+    await client.detach();
+    expect(JSON.parse(String(result.result.value))).toEqual([]);
+  }
+}

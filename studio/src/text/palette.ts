@@ -1,0 +1,53 @@
+export const palette = {
+  open: "Search",
+  shortcut: "Ctrl K",
+  name: "Search and commands",
+  label: "Search sections, threads, inbox items, assistants and commands",
+  placeholder: "Type a section, a thread id, an agent or a command",
+  results: "Results",
+  groups: {
+    commands: "Commands",
+    sections: "Sections",
+    inbox: "Waiting for an answer",
+    threads: "Threads",
+    assistants: "Start an assistant",
+  },
+  count: (count: number): string => (count === 1 ? "1 result" : `${count} results`),
+  none: "Nothing matches. Try fewer letters, or paste the whole id of a thread.",
+  threadsNote: (count: number): string =>
+    `Searches the newest ${count} threads. An older one is found by its whole id.`,
+  hint: "Use the arrow keys to choose, Enter to open, Escape to close.",
+  openThread: (id: string): string => `Open thread ${id}`,
+  start: (name: string): string => `Start ${name}`,
+  themes: { system: "Use the theme of the system", light: "Use the light theme", dark: "Use the dark theme" },
+  themeWords: "theme colour color appearance light dark",
+  copyLink: "Copy the link to this page",
+  copyWords: "share url address clipboard",
+  help: "Show the keyboard shortcuts",
+  helpWords: "keys hotkeys help",
+  linkCopied: "Link copied",
+  linkNotCopied: "The browser does not allow copying. Copy the address from its address bar.",
+  helpTitle: "Keyboard shortcuts",
+  helpGroups: [
+    {
+      name: "Everywhere",
+      keys: [
+        ["Ctrl K", "Search and commands"],
+        ["Tab", "Next control"],
+        ["Escape", "Close a dialog"],
+      ],
+    },
+    {
+      name: "Inbox",
+      keys: [
+        ["j", "Next item"],
+        ["k", "Previous item"],
+        ["a", "Approve"],
+        ["e", "Edit"],
+        ["r", "Respond"],
+        ["i", "Ignore"],
+        ["u", "Undo, while it is possible"],
+      ],
+    },
+  ],
+} as const;
