@@ -8,6 +8,15 @@ import { expect } from "vitest";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/**
+ * What WCAG allows and axe does not know. The drawing of a graph can have any size, and its outline has the same controls
+ * (2.5.8, equivalent). A row of a tree is named after its key and says how much is in it, not all that is in it (2.5.3).
+ */
+function isExcepted(rule: string, element: Element | null): boolean {
+  if (rule === "target-size") return element?.closest(".react-flow") != null;
+  return rule === "label-content-name-mismatch" && element?.role === "treeitem";
+}
+
 export async function openBrowser(): Promise<Browser> {
   const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
   return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
@@ -61,6 +70,11 @@ export class WatchedPage {
 
   /** Fails if the view violates WCAG 2.2 AA as far as a program can tell. */
   async expectAccessible(): Promise<void> {
+    expect(await this.violations()).toEqual([]);
+  }
+
+  /** Returns what axe finds, each with the first elements. */
+  async violations(): Promise<unknown[]> {
     // In a world of its own: the page's policy lets nobody else run scripts.
     const client = await this.context.newCDPSession(this.page);
     const { frameTree } = await client.send("Page.getFrameTree");
@@ -71,9 +85,11 @@ export class WatchedPage {
     const contextId = world.executionContextId;
     await client.send("Runtime.evaluate", { expression: axe, contextId });
     const expression = `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] })
-      .then((found) => JSON.stringify(found.violations.map((one) => [one.id, one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? ""))])))`;
+      .then((found) => JSON.stringify(found.violations
+        .map((one) => [one.id, one.nodes.filter((node) => !(${isExcepted})(one.id, document.querySelector(node.target[0]))).slice(0, 3).map((node) => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? ""))])
+        .filter(([, nodes]) => nodes.length > 0)))`;
     const result = await client.send("Runtime.evaluate", { expression, contextId, awaitPromise: true });
     await client.detach();
-    expect(JSON.parse(String(result.result.value))).toEqual([]);
+    return JSON.parse(String(result.result.value)) as unknown[];
   }
 }

@@ -1,6 +1,6 @@
 /** The real program, for tests in the browser: `archie serve` with a scripted model and a folder of its own. */
 
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
@@ -8,6 +8,7 @@ import { join } from "node:path";
 
 import type { Json } from "../src/api/json.ts";
 import type { InboxItem, Thread, ThreadState } from "../src/api/types.ts";
+import type { Cluster } from "./cluster.ts";
 import { scriptFor } from "./script.ts";
 import { Shop } from "./shop.ts";
 
@@ -16,8 +17,17 @@ export interface LabOptions {
   program?: string;
   /** Each agent can be started once with each tag. */
   tags?: string[];
+  /** Further replies of the model. */
+  replies?: Json[];
   args?: string[];
   port?: number;
+  /** A model instead of the scripted one. */
+  model?: string;
+  env?: Record<string, string>;
+  /** Those who get an API key, with their permissions. Without them, the server does not ask who its callers are. */
+  people?: Record<string, string>;
+  /** Lets the worker of a cluster run the threads; by default, the server runs them itself. */
+  cluster?: Cluster;
 }
 
 export class Lab {
@@ -25,9 +35,15 @@ export class Lab {
   readonly url: string;
   readonly page: string;
   readonly shop: Shop;
+  /** API keys by the names of the people. */
+  readonly keys = new Map<string, string>();
   #server: ChildProcess | undefined;
   readonly #program: string;
   readonly #args: string[];
+  readonly #variables: Record<string, string>;
+  readonly #model: string;
+  readonly #cluster: Cluster | undefined;
+  #worker: ChildProcess | undefined;
 
   private constructor(
     options: LabOptions,
@@ -42,14 +58,20 @@ export class Lab {
     this.url = `http://127.0.0.1:${port}`;
     this.page = `${this.url}/studio/`;
     const script = join(this.folder, "script.json");
-    writeFileSync(script, JSON.stringify(scriptFor(options.tags ?? [])));
-    const model = `script:${script}`;
-    this.#args = ["serve", "--listen", `127.0.0.1:${port}`, "--model", model, ...(options.args ?? [])];
+    writeFileSync(script, JSON.stringify(scriptFor(options.tags ?? [], options.replies)));
+    this.#model = options.model ?? `script:${script}`;
+    this.#variables = options.env ?? {};
+    this.#cluster = options.cluster;
+    const args = [...(options.args ?? []), ...(options.cluster?.serverArgs ?? [])];
+    this.#args = ["serve", "--listen", `127.0.0.1:${port}`, "--model", this.#model, ...args];
   }
 
   static async start(options: LabOptions = {}): Promise<Lab> {
     const lab = new Lab(options, options.port ?? (await freePort()), await Shop.start());
     lab.#addShop();
+    if (options.people) lab.#addPeople(options.people);
+    if (options.cluster)
+      lab.#worker = await options.cluster.startWorker(lab.#program, lab.#model, lab.#env());
     await lab.restart();
     return lab;
   }
@@ -74,10 +96,28 @@ export class Lab {
     execFileSync(this.#program, args, { env: this.#env() });
   }
 
+  #addPeople(people: Record<string, string>): void {
+    const policy = join(this.folder, "policy.json");
+    writeFileSync(policy, JSON.stringify({ api_keys: true }));
+    for (const [name, permissions] of Object.entries(people)) {
+      const args = ["keys", "create", "--principal", name, "--permissions", permissions];
+      const stdio: StdioOptions = ["ignore", "pipe", "ignore"];
+      const key = execFileSync(this.#program, args, { env: this.#env(), encoding: "utf8", stdio });
+      this.keys.set(name, key.trim());
+    }
+    this.#args.push("--auth", policy);
+  }
+
   #env(): NodeJS.ProcessEnv {
     const home = join(this.folder, "home");
     mkdirSync(home, { recursive: true });
-    return { ...process.env, ARCHIE_HOME: home, HOME: home, ARCHIE_PYTHON: sandboxPython() };
+    return {
+      ...process.env,
+      ARCHIE_HOME: home,
+      HOME: home,
+      ARCHIE_PYTHON: sandboxPython(),
+      ...this.#variables,
+    };
   }
 
   /** Kills the server, without a chance to end what it does. */
@@ -91,13 +131,15 @@ export class Lab {
 
   async stop(): Promise<void> {
     await this.kill();
+    this.#worker?.kill("SIGKILL");
+    this.#cluster?.remove();
     this.shop.stop();
     rmSync(this.folder, { recursive: true, force: true });
   }
 
   async call<T>(method: string, path: string, json?: unknown): Promise<T> {
     const body = json === undefined ? null : JSON.stringify(json);
-    const headers = { "content-type": "application/json" };
+    const headers = { "content-type": "application/json", ...this.#credentials() };
     const response = await fetch(`${this.url}${path}`, { method, headers, body });
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
     return (response.status === 204 ? null : await response.json()) as T;
@@ -111,6 +153,7 @@ export class Lab {
     const url = `${this.url}/superstep/threads/${thread}/files/${path}`;
     const response = await fetch(url, {
       method: "PUT",
+      headers: this.#credentials(),
       body: typeof body === "string" ? body : new Uint8Array(body),
     });
     if (!response.ok) throw new Error(`${path}: ${response.status}`);
@@ -127,6 +170,12 @@ export class Lab {
 
   async state(thread: string): Promise<ThreadState> {
     return await this.call("GET", `/threads/${thread}/state`);
+  }
+
+  /** Those of the first person. */
+  #credentials(): Record<string, string> {
+    const [key] = this.keys.values();
+    return key === undefined ? {} : { "x-api-key": key };
   }
 
   async #answers(): Promise<boolean> {
@@ -219,7 +268,7 @@ export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   return await new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);

@@ -4,10 +4,13 @@ import type { Json } from "../src/api/json.ts";
 
 type Reply = Record<string, Json>;
 
-export function scriptFor(tags: string[]): Json {
+export function scriptFor(tags: string[], more: Json[] = []): Json {
   return {
     price: { input: 400, output: 1600 },
-    replies: tags.flatMap((tag) => [...interview(tag), ...mail(tag), ...counting(tag), ...pages()]),
+    replies: [
+      ...tags.flatMap((tag) => [...interview(tag), ...mail(tag), ...counting(tag), ...pages()]),
+      ...more,
+    ],
   };
 }
 

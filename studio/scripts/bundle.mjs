@@ -32,7 +32,9 @@ function sourceHash() {
 }
 
 const compress = (data) =>
-  brotliCompressSync(data, { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length } });
+  brotliCompressSync(data, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: data.length },
+  });
 
 const built = new Map(filesBelow(dist).map((file) => [relative(dist, file), readFileSync(file)]));
 const sizes = new Map([...built].map(([name, data]) => [name, compress(data).length]));
@@ -43,7 +45,8 @@ function loadedBy(name, seen = new Set()) {
   seen.add(name);
   const text = built.get(name).toString();
   const pattern = name.endsWith(".html") ? /(?:src|href)="\.\/([^"]+)"/g : /(?:from|import)\s*"\.\/([^"]+)"/g;
-  for (const [, other] of text.matchAll(pattern)) loadedBy(name.endsWith(".html") ? other : join(dirname(name), other), seen);
+  for (const [, other] of text.matchAll(pattern))
+    loadedBy(name.endsWith(".html") ? other : join(dirname(name), other), seen);
   return seen;
 }
 const total = (names) => [...names].reduce((sum, name) => sum + (sizes.get(name) ?? 0), 0);
@@ -58,7 +61,9 @@ const figures = {
   graph: total([...graph].filter((name) => !first.has(name))),
   all: total(built.keys()),
 };
-console.log(`compressed: first view ${figures.first}, graph ${figures.graph} more, everything ${figures.all} bytes`);
+console.log(
+  `compressed: first view ${figures.first}, graph ${figures.graph} more, everything ${figures.all} bytes`,
+);
 for (const [name, budget] of Object.entries(BUDGETS)) {
   if (figures[name] > budget) {
     console.error(`${name}: ${figures[name]} bytes are more than the ${budget} that it may have`);
@@ -68,7 +73,8 @@ for (const [name, budget] of Object.entries(BUDGETS)) {
 
 if (process.argv.includes("--check")) {
   const stored = filesBelow(bundle).map((file) => relative(bundle, file));
-  const isSame = (name) => built.has(name) && brotliDecompressSync(readFileSync(join(bundle, name))).equals(built.get(name));
+  const isSame = (name) =>
+    built.has(name) && brotliDecompressSync(readFileSync(join(bundle, name))).equals(built.get(name));
   const isCurrent = stored.length === built.size && stored.every(isSame);
   if (!isCurrent || readFileSync(hashFile, "utf8").trim() !== sourceHash()) {
     console.error("the bundle in crates/superstep-studio is another one: run `npm run build` and commit it");

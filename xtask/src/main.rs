@@ -188,7 +188,6 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     }
 }
 
-/// A command without arguments.
 fn parse_studio(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let action = match parser.next()? {
         Some(Value(name)) => studio::StudioAction::parse(&name.string()?)?,
@@ -198,6 +197,7 @@ fn parse_studio(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     parse_alone(parser, Command::Studio(action))
 }
 
+/// A command without arguments.
 fn parse_alone(mut parser: lexopt::Parser, command: Command) -> Result<Command, lexopt::Error> {
     match parser.next()? {
         None => Ok(command),

@@ -59,7 +59,8 @@ fn install() -> anyhow::Result<()> {
         return Ok(());
     }
     eprintln!("studio: installing packages with npm");
-    let mut npm = services::npm("studio", "ci")?;
+    // Not `ci`: that one refuses a lock file without the packages that other platforms would need.
+    let mut npm = services::npm("studio", "install")?;
     output_of(npm.current_dir(folder()))
         .context("the packages of Studio cannot be installed; npm has to reach a registry")?;
     fs::write(installed, lock)?;
@@ -82,7 +83,8 @@ fn script(args: &[&str]) -> anyhow::Result<()> {
 }
 
 fn pass(command: &mut Command) -> anyhow::Result<()> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     command.current_dir(folder());
     command.env("ARCHIE", target.join("debug/archie"));
     command.env("SERVICES", cache()?.join("services"));

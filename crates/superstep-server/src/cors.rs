@@ -1,7 +1,8 @@
 //! Which web pages may use the server.
 //!
 //! A browser sends requests to a local server for any page that a person has open, so without a rule every page on the web could
-//! start runs and answer approvals. Requests of programs carry no `Origin` and are not restricted here.
+//! start runs and answer approvals. Requests of programs carry no `Origin` and are not restricted here. Nor do those of images, scripts
+//! and frames, but for them browsers say with `Sec-Fetch-Site` whether the page is of another site.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -10,12 +11,13 @@ use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
 use crate::App;
 use crate::error::ApiError;
+use crate::routes::table::FoundRoute;
 
 /// Origins of pages that may use the server, and names that it may be reached by.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +69,9 @@ impl AllowedOrigins {
             );
             return Some(ApiError::new(StatusCode::FORBIDDEN, why));
         }
-        let origin = headers.get(ORIGIN)?;
+        let Some(origin) = headers.get(ORIGIN) else {
+            return self.refusal_without_origin(request);
+        };
         let origin = origin.to_str().unwrap_or("null");
         // A page that this server served itself. Its host was checked above, so its name is one of this server's.
         let is_own = |host: &str| {
@@ -82,6 +86,26 @@ impl AllowedOrigins {
             "pages of `{}` may not use this server; start it with that origin allowed",
             superstep::__private::shorten(origin)
         );
+        Some(ApiError::new(StatusCode::FORBIDDEN, why))
+    }
+
+    /// Pages of other sites can cause requests whose responses they cannot read, and some of those change something: a stream may be
+    /// joined so that its end cancels the run. They may lead a person to a page, though: links to Studio work.
+    fn refusal_without_origin(&self, request: &Request) -> Option<ApiError> {
+        let is = |name: &str, value: &str| {
+            let header = request.headers().get(name);
+            header.is_some_and(|found| found.as_bytes() == value.as_bytes())
+        };
+        let is_followed_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
+        let is_open = match FoundRoute::of(request) {
+            FoundRoute::Listed(route) => route.needs.is_empty(),
+            FoundRoute::OtherMethod | FoundRoute::NotListed | FoundRoute::None => true,
+        };
+        let allows_all = self.origins.iter().any(|origin| origin == "*");
+        if !is("sec-fetch-site", "cross-site") || allows_all || (is_followed_link && is_open) {
+            return None;
+        }
+        let why = "pages of other sites may not use this server";
         Some(ApiError::new(StatusCode::FORBIDDEN, why))
     }
 }
@@ -101,6 +125,8 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
     };
     let headers = response.headers_mut();
     headers.append(VARY, HeaderValue::from_static("Origin"));
+    // JSON with texts of others must not be taken for a page or a script.
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Some(origin) = origin {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         headers.insert(
@@ -187,6 +213,25 @@ mod tests {
         ] {
             assert!(!allowed.allows_origin(origin), "{origin}");
         }
+    }
+
+    #[test]
+    fn what_other_sites_embed_is_refused_and_links_to_pages_are_followed() {
+        let refused = |headers: &[(&str, &str)]| {
+            let mut request = http::Request::get("/studio/");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            let request = request.body(Body::empty()).unwrap();
+            AllowedOrigins::default().refusal(&request).is_some()
+        };
+        let cross = ("sec-fetch-site", "cross-site");
+        let navigate = ("sec-fetch-mode", "navigate");
+        assert!(refused(&[cross, ("sec-fetch-mode", "no-cors")]));
+        assert!(refused(&[cross, navigate, ("sec-fetch-dest", "iframe")]));
+        assert!(!refused(&[cross, navigate, ("sec-fetch-dest", "document")]));
+        assert!(!refused(&[("sec-fetch-site", "same-origin")]));
+        assert!(!refused(&[]));
     }
 
     #[test]

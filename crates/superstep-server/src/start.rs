@@ -128,11 +128,12 @@ pub(crate) async fn submit(
     // Side by side, so that a store can make both durable at once.
     let (created, ()) = tokio::join!(app.queue.submit(&new), place.name(app, naming.as_ref()));
     drop(turn);
+    let id = new.id;
     let row = match created? {
         // A client sees a new run as pending, also if it began at once.
         CreatedRun::Stored(_) | CreatedRun::Begun => pending_row(new),
         CreatedRun::Exists(row, _) => *row,
-        CreatedRun::Busy => return Err(ApiError::busy()),
+        CreatedRun::Busy => return Err(request::busy_error(app, &place.thread, id, &body).await),
     };
     place.run_was_stored(app, &graph, row.id, awaits);
     Ok(Submitted {
@@ -369,8 +370,16 @@ impl RunPlace {
         // The run itself, if another process has just fired the same tick.
         active.retain(|run| run.id != id);
         match body.strategy() {
-            MultitaskStrategy::Reject if !active.is_empty() => Err(ApiError::busy()),
-            MultitaskStrategy::Interrupt => cancel_runs(app, &active).await,
+            MultitaskStrategy::Reject if !active.is_empty() => {
+                Err(request::busy_error(app, &self.thread, id, body).await)
+            }
+            MultitaskStrategy::Interrupt => {
+                // A late answer must not cancel the run that continues with the first one. At another checkpoint it is not late.
+                if body.checkpoint(&self.thread)?.is_none() {
+                    request::refuse_late_answers(app, &self.thread, id, body, false).await?;
+                }
+                cancel_runs(app, &active).await
+            }
             MultitaskStrategy::Rollback => roll_back(app, &self.thread, &active).await,
             MultitaskStrategy::Enqueue | MultitaskStrategy::Reject => Ok(()),
         }

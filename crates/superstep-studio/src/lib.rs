@@ -27,7 +27,10 @@ struct Bundle;
 pub fn routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
     Router::new()
         .route("/studio", get(|| async { Redirect::permanent("studio/") }))
-        .route("/studio/", get(|headers| serve_file(String::new(), headers)))
+        .route(
+            "/studio/",
+            get(|headers| serve_file(String::new(), headers)),
+        )
         .route(
             "/studio/{*path}",
             get(|Path(path), headers| serve_file(path, headers)),
@@ -51,7 +54,10 @@ async fn serve_file(path: String, headers: HeaderMap) -> Response {
 fn respond(path: &str, file: &EmbeddedFile, view: Option<&str>, headers: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     let tag = format!("\"{}\"", hex(&file.metadata.sha256_hash()[..16]));
-    let is_known = view.is_none() && headers.get(IF_NONE_MATCH).is_some_and(|known| *known == *tag);
+    let is_known = view.is_none()
+        && headers
+            .get(IF_NONE_MATCH)
+            .is_some_and(|known| *known == *tag);
     let head = response.headers_mut();
     for (name, value) in SECURITY {
         head.insert(name, HeaderValue::from_static(value));
@@ -87,7 +93,8 @@ fn respond(path: &str, file: &EmbeddedFile, view: Option<&str>, headers: &Header
 fn relative_to(view: &str, page: &[u8]) -> Vec<u8> {
     let levels = view.matches('/').count();
     let page = String::from_utf8_lossy(page);
-    page.replace("\"./", &format!("\"./{}", "../".repeat(levels))).into_bytes()
+    page.replace("\"./", &format!("\"./{}", "../".repeat(levels)))
+        .into_bytes()
 }
 
 fn decompress(compressed: &[u8]) -> Vec<u8> {
@@ -126,13 +133,13 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// What the page may do: load its own files and call its own server, and nothing else. Texts of models and mails that get into the
-/// page can neither run nor load anything.
+/// page can neither run nor load anything. The one script that the page starts by its address is the worker that lays out graphs.
 const SECURITY: [(HeaderName, &str); 6] = [
     (
         CONTENT_SECURITY_POLICY,
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; connect-src 'self'; \
          worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
-         require-trusted-types-for 'script'; trusted-types 'none'",
+         require-trusted-types-for 'script'; trusted-types superstep#worker",
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (REFERRER_POLICY, "no-referrer"),

@@ -14,7 +14,11 @@ async fn get_page(path: &str, headers: &[(HeaderName, &str)]) -> (StatusCode, He
         request = request.header(name, *value);
     }
     let request = request.body(Body::empty()).unwrap();
-    let response = routes::<()>().with_state(()).oneshot(request).await.unwrap();
+    let response = routes::<()>()
+        .with_state(())
+        .oneshot(request)
+        .await
+        .unwrap();
     let (head, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     (head.status, head.headers, body.to_vec())
@@ -25,7 +29,9 @@ async fn assets() -> Vec<String> {
     let (_, _, page) = get_page("/studio/", &[]).await;
     let page = String::from_utf8(page).unwrap();
     let quoted = page.split('"').filter(|text| text.starts_with("./assets/"));
-    quoted.map(|text| text.replacen("./", "/studio/", 1)).collect()
+    quoted
+        .map(|text| text.replacen("./", "/studio/", 1))
+        .collect()
 }
 
 #[tokio::test]
@@ -41,7 +47,10 @@ async fn every_view_is_the_page_and_finds_its_files() {
         assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
         let page = String::from_utf8(body).unwrap();
         assert!(page.contains(prefix), "{path}: {page}");
-        assert!(!page.contains("<style") && !page.contains("<script>"), "{page}");
+        assert!(
+            !page.contains("<style") && !page.contains("<script>"),
+            "{page}"
+        );
     }
     assert!(assets().await.len() >= 2);
 }
@@ -55,7 +64,12 @@ async fn a_file_is_the_same_compressed_or_not_and_cached() {
         let (_, headers, compressed) = get_page(&path, &accept).await;
         assert_eq!(headers[CONTENT_ENCODING], "br");
         assert_eq!(decompress(&compressed), plain, "{path}");
-        assert!(headers[CACHE_CONTROL].to_str().unwrap().contains("immutable"));
+        assert!(
+            headers[CACHE_CONTROL]
+                .to_str()
+                .unwrap()
+                .contains("immutable")
+        );
         let known = [(IF_NONE_MATCH, headers[ETAG].to_str().unwrap())];
         assert_eq!(get_page(&path, &known).await.0, 304);
     }
@@ -63,7 +77,10 @@ async fn a_file_is_the_same_compressed_or_not_and_cached() {
 
 #[tokio::test]
 async fn a_file_that_is_not_there_is_not_the_page() {
-    for path in ["/studio/assets/old-1234.js", "/studio/assets/../../Cargo.toml"] {
+    for path in [
+        "/studio/assets/old-1234.js",
+        "/studio/assets/../../Cargo.toml",
+    ] {
         assert_eq!(get_page(path, &[]).await.0, 404, "{path}");
     }
 }
@@ -84,7 +101,9 @@ async fn everything_is_served_under_the_policy() {
 #[test]
 fn the_bundle_is_small_enough() {
     let files: Vec<_> = Bundle::iter().collect();
-    let sizes = files.iter().map(|path| Bundle::get(path).unwrap().data.len());
+    let sizes = files
+        .iter()
+        .map(|path| Bundle::get(path).unwrap().data.len());
     let total: usize = sizes.sum();
     assert!(total <= 1_500_000, "{total} bytes");
 }

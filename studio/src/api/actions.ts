@@ -1,7 +1,7 @@
 /** What the page can make the server do. Every action is one call of the public API. */
 
 import { queryClient } from "./cache.ts";
-import { request } from "./client.ts";
+import { newKey, request } from "./client.ts";
 import type { Json, JsonObject } from "./json.ts";
 import type { Run, Thread } from "./types.ts";
 
@@ -11,15 +11,16 @@ export async function createThread(metadata: JsonObject = {}): Promise<Thread> {
   return await request<Thread>("/threads", { method: "POST", json: { metadata } });
 }
 
-/** Starts a run in the background. */
+/** Starts a run in the background. Requests with the same key start one run, so a lost response does no harm. */
 export async function startRun(
   thread: string,
   assistant: string,
   input: Json,
   extra: JsonObject = {},
+  key: string = newKey(),
 ): Promise<Run> {
   const json = { assistant_id: assistant, input, multitask_strategy: "enqueue", ...extra };
-  return await after(thread, request<Run>(`/threads/${id(thread)}/runs`, { method: "POST", json }));
+  return await after(thread, request<Run>(`/threads/${id(thread)}/runs`, { method: "POST", json, key }));
 }
 
 /** Answers open interrupts of a thread, by their ids. All of them are answered, or none. */
@@ -27,9 +28,10 @@ export async function answerInterrupts(
   thread: string,
   assistant: string,
   answers: Record<string, Json>,
+  key: string = newKey(),
 ): Promise<Run> {
   const json = { assistant_id: assistant, command: { resume: answers }, multitask_strategy: "reject" };
-  return await after(thread, request<Run>(`/threads/${id(thread)}/runs`, { method: "POST", json }));
+  return await after(thread, request<Run>(`/threads/${id(thread)}/runs`, { method: "POST", json, key }));
 }
 
 export async function cancelRun(thread: string, run: string): Promise<void> {

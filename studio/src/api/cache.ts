@@ -7,6 +7,12 @@ import { ApiProblem } from "./client.ts";
 /** How often what is on screen is asked for again: changes of others are to be seen within a second. */
 export const LIVE_MS = 800;
 
+/** The inbox has no stream, so a change of it is seen with the next response: this and a slow one are less than a second. */
+export const INBOX_MS = 500;
+
+/** How often the row of a thread on screen is asked for. It is small. */
+export const ROW_MS = 500;
+
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {

@@ -36,6 +36,10 @@ export interface RequestOptions {
   /** Sent as it is. */
   body?: Blob | ArrayBuffer;
   headers?: Record<string, string>;
+  /** The server carries out one of the requests with the same key, and answers the others likewise. */
+  key?: string;
+  /** How long to wait for the beginning of the response. Default: 30 seconds for reading, no limit for the rest. */
+  timeoutMs?: number;
   signal?: AbortSignal;
 }
 
@@ -63,10 +67,18 @@ export function onApiKeyChange(listener: () => void): () => void {
   return () => keyListeners.delete(listener);
 }
 
+/** Returns a key for a request that may be repeated. `crypto.randomUUID` is missing on pages without TLS. */
+export function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
+}
+
 /** Sends a request and returns the response, if its status is good. */
 export async function send(path: string, options: RequestOptions = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   if (apiKey !== undefined) headers.set("x-api-key", apiKey);
+  if (options.key !== undefined) headers.set("idempotency-key", options.key);
   const init: RequestInit = { method: options.method ?? "GET", headers, credentials: "same-origin" };
   if (options.json !== undefined) {
     headers.set("content-type", "application/json");
@@ -74,16 +86,25 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   } else if (options.body !== undefined) {
     init.body = options.body;
   }
-  if (options.signal) init.signal = options.signal;
-  let response: Response;
-  try {
-    response = await fetch(address(path, options.query), init);
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiProblem(0, "The server cannot be reached.");
-  }
+  const response = await fetchInTime(address(path, options.query), init, options);
   if (!response.ok) throw await problemOf(response);
   return response;
+}
+
+/** A network may swallow a request without a word, so the page does not wait for ever. */
+async function fetchInTime(url: string, init: RequestInit, options: RequestOptions): Promise<Response> {
+  const late = new AbortController();
+  const timeoutMs = options.timeoutMs ?? (init.method === "GET" ? 30_000 : undefined);
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => late.abort(), timeoutMs);
+  const signals = [late.signal, ...(options.signal ? [options.signal] : [])];
+  try {
+    return await fetch(url, { ...init, signal: AbortSignal.any(signals) });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiProblem(0, "The server cannot be reached.");
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Sends a request and returns the JSON of its response. */

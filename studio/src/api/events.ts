@@ -1,6 +1,6 @@
 /** Server-sent events over `fetch`, which survive a broken connection. */
 
-import { ApiProblem, send } from "./client.ts";
+import { ApiProblem } from "./client.ts";
 import type { Json } from "./json.ts";
 
 export interface ServerEvent {
@@ -45,53 +45,69 @@ export class EventParser {
 
 export interface FollowOptions {
   signal: AbortSignal;
+  /** Opens a connection that continues where the last one ended. */
+  connect: (signal: AbortSignal) => Promise<Response>;
   onEvent: (event: ServerEvent) => void;
   /** Called when the connection is there, and when it is lost. */
-  onConnection?: (isOpen: boolean) => void;
-  query?: Record<string, string>;
-  /** How long to wait before another attempt, by the number of failures. */
-  delay?: (failures: number) => number;
+  onConnection: (isOpen: boolean) => void;
+  /** How long a connection may be silent. The server sends something every 15 seconds. */
+  silenceMs?: number;
 }
 
-/** Follows a stream until it is aborted, and continues after the last event when the connection broke. */
-export async function follow(path: string, options: FollowOptions): Promise<void> {
-  const { signal, onEvent, onConnection } = options;
-  const delay = options.delay ?? ((failures) => Math.min(250 * 2 ** failures, 5000));
-  let last: string | undefined;
-  let failures = 0;
-  while (!signal.aborted) {
+/** Follows a stream until it is aborted, over as many connections as it takes. */
+export async function follow(options: FollowOptions): Promise<void> {
+  const { signal, onConnection } = options;
+  for (let failures = 0; !signal.aborted; failures++) {
     try {
-      const headers: Record<string, string> = { accept: "text/event-stream" };
-      if (last !== undefined) headers["last-event-id"] = last;
-      const response = await send(path, { headers, signal, ...(options.query && { query: options.query }) });
-      onConnection?.(true);
-      failures = 0;
-      const parser = new EventParser();
-      const decoder = new TextDecoder();
-      const reader = response.body?.getReader();
-      for (;;) {
-        const chunk = await reader?.read();
-        if (!chunk || chunk.done) break;
-        for (const event of parser.push(decoder.decode(chunk.value, { stream: true }))) {
-          last = event.id ?? last;
-          onEvent(event);
-        }
-      }
+      await read(options, () => {
+        onConnection(true);
+        failures = 0;
+      });
     } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ApiProblem && !error.isTransient) throw error;
+      if (error instanceof ApiProblem && !error.isTransient && !signal.aborted) throw error;
     }
-    onConnection?.(false);
-    await sleep(delay(failures++), signal);
+    if (signal.aborted) return;
+    onConnection(false);
+    await online(Math.min(250 * 2 ** failures, 2000), signal);
   }
 }
 
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
+/** Reads one connection to its end. One that is silent for too long is taken for broken: networks may lose it without a word. */
+async function read(
+  { signal, connect, onEvent, silenceMs = 35_000 }: FollowOptions,
+  onOpen: () => void,
+): Promise<void> {
+  const silence = new AbortController();
+  let timer = setTimeout(() => silence.abort(), silenceMs);
+  try {
+    const response = await connect(AbortSignal.any([signal, silence.signal]));
+    onOpen();
+    const parser = new EventParser();
+    const decoder = new TextDecoder();
+    const reader = response.body?.getReader();
+    for (;;) {
+      const chunk = await reader?.read();
+      if (!chunk || chunk.done) return;
       clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), silenceMs);
+      for (const event of parser.push(decoder.decode(chunk.value, { stream: true }))) onEvent(event);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits for a while; less if the network is back. */
+function online(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      removeEventListener("online", done);
       resolve();
-    });
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done);
+    addEventListener("online", done);
   });
 }

@@ -1,10 +1,10 @@
 /** What views ask the server for, each under one key of the cache. */
 
-import { queryOptions } from "@tanstack/react-query";
-
-import { LIVE_MS } from "./cache.ts";
-import { request, requestPage } from "./client.ts";
-import type { JsonObject } from "./json.ts";
+import { queryOptions, replaceEqualDeep } from "@tanstack/react-query";
+import { weightOf } from "../pure/state_view.ts";
+import { INBOX_MS, LIVE_MS, ROW_MS } from "./cache.ts";
+import { ApiProblem, request, requestPage } from "./client.ts";
+import type { Json, JsonObject } from "./json.ts";
 import type {
   Assistant,
   CheckpointTree,
@@ -22,6 +22,9 @@ import type {
 } from "./types.ts";
 
 const id = encodeURIComponent;
+
+/** The fields of a thread without its values, which may be megabytes. */
+const ROW = ["thread_id", "created_at", "updated_at", "metadata", "status", "interrupts", "error"];
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
@@ -41,9 +44,11 @@ export const inboxQuery = (filter: InboxFilter) =>
     queryFn: ({ signal }) =>
       requestPage<InboxItem>("/superstep/inbox", {
         query: { graph_id: filter.graph, limit: filter.limit, offset: filter.offset },
+        // The page learns from it whether the server is there.
+        timeoutMs: 5000,
         signal,
       }),
-    refetchInterval: LIVE_MS,
+    refetchInterval: INBOX_MS,
     placeholderData: (before) => before,
   });
 
@@ -69,7 +74,7 @@ export const threadsQuery = (filter: ThreadFilter) =>
         offset: filter.offset,
         sort_by: filter.sortBy ?? "updated_at",
         sort_order: "desc",
-        select: ["thread_id", "created_at", "updated_at", "metadata", "status", "interrupts", "error"],
+        select: ROW,
       };
       if (filter.status) json.status = filter.status;
       if (filter.ids) json.ids = filter.ids;
@@ -79,11 +84,17 @@ export const threadsQuery = (filter: ThreadFilter) =>
     placeholderData: (before) => before,
   });
 
+/** A thread without its values. When it changes, `watchThreads` asks for what else is on screen of it again. */
 export const threadQuery = (thread: string) =>
   queryOptions({
     queryKey: ["thread", thread],
-    queryFn: ({ signal }) => request<Thread>(`/threads/${id(thread)}`, { signal }),
-    refetchInterval: LIVE_MS,
+    queryFn: async ({ signal }) => {
+      const json = { ids: [thread], select: ROW, limit: 1 };
+      const [found] = await request<Thread[]>("/threads/search", { method: "POST", json, signal });
+      if (!found) throw new ApiProblem(404, `Thread \`${thread}\` not found`);
+      return found;
+    },
+    refetchInterval: ROW_MS,
   });
 
 /** A state of a thread: the newest one, or that of a checkpoint, which never changes. */
@@ -95,7 +106,7 @@ export const stateQuery = (thread: string, checkpoint?: string | undefined) =>
       return request<ThreadState>(`/threads/${id(thread)}${path}`, { query: { subgraphs: true }, signal });
     },
     staleTime: checkpoint ? Number.POSITIVE_INFINITY : 500,
-    refetchInterval: checkpoint ? false : LIVE_MS,
+    structuralSharing: shareSmall,
     placeholderData: (before) => before,
   });
 
@@ -104,14 +115,14 @@ export const treeQuery = (thread: string) =>
     queryKey: ["tree", thread],
     queryFn: ({ signal }) =>
       request<CheckpointTree>(`/superstep/threads/${id(thread)}/tree`, { query: { limit: 1000 }, signal }),
-    refetchInterval: LIVE_MS,
+    structuralSharing: shareSmall,
   });
 
 export const traceQuery = (thread: string) =>
   queryOptions({
     queryKey: ["trace", thread],
     queryFn: ({ signal }) => request<ThreadTrace>(`/superstep/threads/${id(thread)}/trace`, { signal }),
-    refetchInterval: LIVE_MS * 2,
+    structuralSharing: shareSmall,
   });
 
 export const labelsQuery = (thread: string, checkpoint?: string | undefined) =>
@@ -129,15 +140,16 @@ export const interruptsQuery = (thread: string) =>
   queryOptions({
     queryKey: ["interrupts", thread],
     queryFn: ({ signal }) =>
-      request<RaisedInterrupt[]>(`/superstep/threads/${id(thread)}/interrupts`, { signal }),
-    refetchInterval: LIVE_MS,
+      request<RaisedInterrupt[]>(`/superstep/threads/${id(thread)}/interrupts`, {
+        query: { limit: 1000 },
+        signal,
+      }),
   });
 
 export const runsQuery = (thread: string) =>
   queryOptions({
     queryKey: ["runs", thread],
     queryFn: ({ signal }) => request<Run[]>(`/threads/${id(thread)}/runs`, { query: { limit: 100 }, signal }),
-    refetchInterval: LIVE_MS,
   });
 
 export const filesQuery = (thread: string) =>
@@ -169,3 +181,11 @@ export const schemasQuery = (assistant: string) =>
     queryFn: ({ signal }) => request<GraphSchema>(`/assistants/${id(assistant)}/schemas`, { signal }),
     staleTime: 60_000,
   });
+
+/** Characters of JSON that are compared with what was there before. */
+const COMPARED_MAX = 300_000;
+
+/** Keeps the parts that are as they were, so views can compare them by identity. To compare megabytes would stop the page. */
+function shareSmall(before: unknown, now: unknown): unknown {
+  return weightOf(now as Json, COMPARED_MAX) > COMPARED_MAX ? now : replaceEqualDeep(before, now);
+}

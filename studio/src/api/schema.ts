@@ -263,6 +263,23 @@ export interface paths {
         patch: operations["patch_threads__thread_id_"];
         trace?: never;
     };
+    "/threads/{thread_id}/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get how many bytes a thread takes */
+        get: operations["get_threads__thread_id__storage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/threads/{thread_id}/copy": {
         parameters: {
             query?: never;
@@ -989,6 +1006,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/superstep/budgets/raise": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Raise limits of a budget */
+        post: operations["post_superstep_budgets_raise"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/superstep/threads/{thread_id}/interrupts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the interrupts of a thread, answered ones included */
+        get: operations["get_superstep_threads__thread_id__interrupts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/superstep/threads/{thread_id}/tree": {
         parameters: {
             query?: never;
@@ -1172,6 +1223,23 @@ export interface paths {
         };
         /** Check whether the server answers */
         get: operations["get_ok"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/superstep/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get who the caller is, and what it may do */
+        get: operations["get_superstep_me"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1477,6 +1545,33 @@ export interface components {
         };
         ThreadPruneResponse: {
             pruned_count: number;
+        };
+        ThreadStorage: {
+            /** Format: uuid */
+            thread_id: string;
+            /** @description Of all three sections */
+            total_bytes: number;
+            /** @description The log and its snapshots, values included */
+            checkpoints: {
+                count: number;
+                bytes: number;
+            };
+            /** @description Empty: values are stored in checkpoints */
+            channel_values: {
+                count: number;
+                bytes: number;
+                by_channel: {
+                    [key: string]: {
+                        versions: number;
+                        bytes: number;
+                    };
+                };
+            };
+            /** @description Records of tasks, and interrupts */
+            pending_writes: {
+                count: number;
+                bytes: number;
+            };
         };
         ThreadState: {
             /** @description The state; an object */
@@ -1916,6 +2011,22 @@ export interface components {
             cost: components["schemas"]["CallTotals"];
             interrupt: components["schemas"]["Interrupt"];
         };
+        ThreadInterrupt: {
+            /** @description The key of its answer in `resume` */
+            id: string;
+            node: string;
+            kind: string;
+            /** Format: date-time */
+            asked_at: string;
+            value: unknown;
+            /** @enum {string} */
+            status: "open" | "answered" | "closed";
+            /** @description `null` if there is none */
+            answer: unknown;
+            /** @description Principal; `null` if it is not known */
+            answered_by: string | null;
+            answered_at: string | null;
+        };
         CallTotals: {
             model_calls: number;
             input_tokens: number;
@@ -1972,6 +2083,23 @@ export interface components {
             } | null;
             /** Format: date-time */
             updated_at: string;
+        };
+        BudgetRaise: {
+            /** @enum {string} */
+            level: "run" | "thread" | "tenant";
+            /** @description Of the levels `run` and `thread` */
+            thread_id?: string | null;
+            /** @description Of the level `run` */
+            run_id?: string | null;
+            /** @description The new limits */
+            limits: {
+                tokens?: number;
+                nano_dollars?: number;
+                time_ms?: number;
+                calls?: number;
+                steps?: number;
+                fan_out?: number;
+            };
         };
         CheckpointTree: {
             /** Format: uuid */
@@ -2214,6 +2342,9 @@ export interface components {
         ErrorResponse: {
             /** @description What is wrong, and what to do */
             detail: string;
+            /** @description Of an answer that came too late: who answered before */
+            answered_by?: string | null;
+            answered_at?: string | null;
         };
         Health: {
             ok: boolean;
@@ -2225,6 +2356,13 @@ export interface components {
                 [key: string]: boolean;
             };
             host?: Record<string, never>;
+        };
+        CallerInfo: {
+            /** @description Empty if the server does not authenticate */
+            principal: string;
+            tenant: string;
+            permissions: ("read" | "run" | "answer" | "edit" | "admin")[];
+            is_authenticated: boolean;
         };
         ProtocolCommand: {
             id: number;
@@ -3055,6 +3193,46 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    get_threads__thread_id__storage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadStorage"];
+                };
             };
             /** @description The request is refused */
             "4XX": {
@@ -5368,6 +5546,91 @@ export interface operations {
             };
         };
     };
+    post_superstep_budgets_raise: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetRaise"];
+            };
+        };
+        responses: {
+            /** @description The result */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Budget"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    get_superstep_threads__thread_id__interrupts: {
+        parameters: {
+            query?: {
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The results */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ThreadInterrupt"][];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     get_superstep_threads__thread_id__tree: {
         parameters: {
             query?: {
@@ -5984,6 +6247,44 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    get_superstep_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallerInfo"];
                 };
             };
             /** @description The request is refused */

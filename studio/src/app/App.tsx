@@ -21,7 +21,7 @@ export function App() {
   if (me.error instanceof ApiProblem && me.error.status === 401) return <KeyForm />;
   return (
     <div className="shell">
-      <a className="visually-hidden" href="#main">
+      <a className="button skip" href="#main">
         {text.common.skip}
       </a>
       <header className="shell-top">
@@ -44,8 +44,15 @@ function Navigation() {
   const inbox = useQuery(inboxQuery({ limit: 100, offset: 0 }));
   const waiting = inbox.data?.total ?? 0;
   const groups = ["work", "operate"] as const;
+  const nav = useRef<HTMLElement>(null);
+  const [current] = path;
+  useEffect(() => {
+    // On a phone, the sections are a line that is longer than the screen.
+    const link = current && nav.current?.querySelector("[aria-current]");
+    if (link) link.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [current]);
   return (
-    <nav className="shell-nav" aria-label={text.common.navigation}>
+    <nav ref={nav} className="shell-nav" aria-label={text.common.navigation}>
       {groups.map((group) => (
         <section key={group}>
           <h2 className="small muted">{text.common.groups[group]}</h2>
@@ -55,7 +62,7 @@ function Navigation() {
                 <li key={section.name}>
                   <Link
                     href={hrefOf([section.name])}
-                    aria-current={path[0] === section.name ? "page" : undefined}
+                    aria-current={current === section.name ? "page" : undefined}
                   >
                     {text.common.sections[section.name]}
                     {section.name === "inbox" && waiting > 0 && <span className="badge">{waiting}</span>}

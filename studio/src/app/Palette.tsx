@@ -12,8 +12,10 @@ import {
 
 import { assistantsQuery, inboxQuery, threadsQuery } from "../api/queries.ts";
 import type { InboxItem, Thread } from "../api/types.ts";
+import { subjectOf } from "../pure/inbox_order.ts";
 import { type PaletteEntry, type PaletteGroup, searchEntries } from "../pure/palette_search.ts";
 import { common } from "../text/common.ts";
+import { inbox } from "../text/inbox.ts";
 import { palette as text } from "../text/palette.ts";
 import { Button } from "../ui/Button.tsx";
 import { hrefOf, navigate } from "./location.ts";
@@ -58,7 +60,6 @@ export function Palette() {
     <>
       <Button
         className="palette-button"
-        aria-label={common.palette}
         aria-haspopup="dialog"
         aria-keyshortcuts="Control+K Meta+K"
         onClick={() => setShows("search")}
@@ -329,12 +330,11 @@ function sectionEntries(isAdmin: boolean): Entry[] {
 }
 
 function inboxEntry(item: InboxItem): Entry {
-  const said = typeof item.description === "string" ? item.description : item.kind;
   return {
     id: `inbox-${item.interrupt.id}`,
     group: "inbox",
-    title: shown(said),
-    detail: `${shown(item.graph_id)} · ${shown(item.node)}`,
+    title: shown(subjectOf(item)),
+    detail: `${shown(inbox.agents[item.graph_id] ?? item.graph_id)} · ${shown(item.node)}`,
     keywords: `${item.kind} ${item.thread_id}`,
     href: hrefOf(["inbox"], { item: item.interrupt.id }),
   };

@@ -1,8 +1,10 @@
 /** The sections of the page: what the navigation and the command palette list. */
 
-import { type ComponentType, lazy } from "react";
+import { type ComponentType, } from "react";
+import { lazyView } from "./lazy_view.ts";
 
 import type { text } from "../text/index.ts";
+import InboxView from "../views/inbox/InboxView.tsx";
 
 export interface Section {
   /** The first part of its path. */
@@ -15,27 +17,27 @@ export interface Section {
 }
 
 export const SECTIONS: Section[] = [
-  { name: "inbox", group: "work", View: lazy(() => import("../views/inbox/InboxView.tsx")) },
-  { name: "threads", group: "work", View: lazy(() => import("../views/thread/ThreadsSection.tsx")) },
-  { name: "start", group: "work", View: lazy(() => import("../views/start/StartView.tsx")) },
-  { name: "assistants", group: "work", View: lazy(() => import("../views/start/AssistantsView.tsx")) },
-  { name: "queue", group: "operate", View: lazy(() => import("../views/operate/QueueView.tsx")) },
-  { name: "crons", group: "operate", View: lazy(() => import("../views/operate/CronsView.tsx")) },
-  { name: "deliveries", group: "operate", View: lazy(() => import("../views/operate/DeliveriesView.tsx")) },
-  { name: "store", group: "operate", View: lazy(() => import("../views/operate/StoreView.tsx")) },
-  { name: "budgets", group: "operate", View: lazy(() => import("../views/operate/BudgetsView.tsx")) },
-  { name: "usage", group: "operate", View: lazy(() => import("../views/operate/UsageView.tsx")) },
+  { name: "inbox", group: "work", View: InboxView },
+  { name: "threads", group: "work", View: lazyView(() => import("../views/thread/ThreadsSection.tsx")) },
+  { name: "start", group: "work", View: lazyView(() => import("../views/start/StartView.tsx")) },
+  { name: "assistants", group: "work", View: lazyView(() => import("../views/start/AssistantsView.tsx")) },
+  { name: "queue", group: "operate", View: lazyView(() => import("../views/operate/QueueView.tsx")) },
+  { name: "crons", group: "operate", View: lazyView(() => import("../views/operate/CronsView.tsx")) },
+  { name: "deliveries", group: "operate", View: lazyView(() => import("../views/operate/DeliveriesView.tsx")) },
+  { name: "store", group: "operate", View: lazyView(() => import("../views/operate/StoreView.tsx")) },
+  { name: "budgets", group: "operate", View: lazyView(() => import("../views/operate/BudgetsView.tsx")) },
+  { name: "usage", group: "operate", View: lazyView(() => import("../views/operate/UsageView.tsx")) },
   {
     name: "keys",
     group: "operate",
     isAdmin: true,
-    View: lazy(() => import("../views/operate/KeysView.tsx")),
+    View: lazyView(() => import("../views/operate/KeysView.tsx")),
   },
   {
     name: "audit",
     group: "operate",
     isAdmin: true,
-    View: lazy(() => import("../views/operate/AuditView.tsx")),
+    View: lazyView(() => import("../views/operate/AuditView.tsx")),
   },
-  { name: "health", group: "operate", View: lazy(() => import("../views/operate/HealthView.tsx")) },
+  { name: "health", group: "operate", View: lazyView(() => import("../views/operate/HealthView.tsx")) },
 ];

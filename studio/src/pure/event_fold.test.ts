@@ -221,6 +221,23 @@ test("a message that is written again keeps its old version, marked", () => {
   expect(live.messages.at(-1)?.usage).toEqual({ input: 3, output: 4 });
 });
 
+test("tokens of a server that was killed do not mix with those of the next one, which have the same ids", () => {
+  const later = (event: ServerEvent): ServerEvent => {
+    const data = event.data as { params: JsonObject };
+    return { ...event, data: { ...data, params: { ...data.params, timestamp: 2 } } };
+  };
+  const before = eventsOf([{ failed: [], text: "Hello", args: undefined }], [1]).slice(0, 6);
+  const after = eventsOf([{ failed: [], text: "Good morning", args: undefined }], [1]).slice(1).map(later);
+  const live = foldAll(foldAll(NOTHING_LIVE, before), after);
+  expect(live.messages.map((message) => [message.status, liveText(message)])).toEqual([
+    ["replaced", "Hel"],
+    ["written", "Good morning"],
+  ]);
+  // The next connection continues after an event that is in the log.
+  expect(foldAll(NOTHING_LIVE, before).since).toBe(before[0]?.id);
+  expect(foldAll(live, after)).toEqual(live);
+});
+
 test("a page that joins in the middle of a message has all of it in the end", () => {
   const events = eventsOf([{ failed: [], text: "Hello", args: { at: "1" } }], [1]);
   const live = foldAll(NOTHING_LIVE, events.slice(5));

@@ -45,8 +45,11 @@ export interface LiveTool {
 }
 
 export interface LiveThread {
-  /** The id of the newest event that was folded. */
+  /** The id of the newest event that was folded, and the newest time. */
   last: string | undefined;
+  lastAt: number | undefined;
+  /** From where a new connection has to continue: what came since then may come again with other tokens, see `isRepeated`. */
+  since: string | undefined;
   run: "unknown" | "running" | "completed" | "interrupted" | "failed";
   error: string | undefined;
   messages: readonly LiveMessage[];
@@ -55,6 +58,8 @@ export interface LiveThread {
 
 export const NOTHING_LIVE: LiveThread = {
   last: undefined,
+  lastAt: undefined,
+  since: undefined,
   run: "unknown",
   error: undefined,
   messages: [],
@@ -77,18 +82,31 @@ function numbersOf(id: string): [number, number] {
   return dash < 0 ? [Number(id), 0] : [Number(id.slice(0, dash)), Number(id.slice(dash + 1))];
 }
 
+/**
+ * Whether an event was folded before. Tokens are not in the server's log: a server that was killed runs the node again, and gives
+ * the ids of the old tokens to the new ones. Those are later, so the time tells them apart.
+ */
+function isRepeated(live: LiveThread, id: string, at: number | undefined): boolean {
+  if (isNewer(id, live.last)) return false;
+  return at === undefined || live.lastAt === undefined || at <= live.lastAt;
+}
+
 export function foldAll(live: LiveThread, events: readonly ServerEvent[]): LiveThread {
   return events.reduce(foldEvent, live);
 }
 
 /** Folds one event. Returns the same object if the event changes nothing, so views can compare by identity. */
 export function foldEvent(live: LiveThread, event: ServerEvent): LiveThread {
-  if (event.id !== undefined && !isNewer(event.id, live.last)) return live;
-  const seen = event.id === undefined ? live : { ...live, last: event.id };
   const params = isObject(event.data) ? event.data.params : undefined;
+  const at = isObject(params) && typeof params.timestamp === "number" ? params.timestamp : undefined;
+  if (event.id !== undefined && isRepeated(live, event.id, at)) return live;
+  const lastAt = at === undefined ? live.lastAt : Math.max(at, live.lastAt ?? at);
+  const seen = event.id === undefined ? live : { ...live, last: event.id, lastAt };
   const data = isObject(params) ? params.data : undefined;
   if (!isObject(params) || !isObject(data)) return seen;
-  if (event.name === "lifecycle") return isAtRoot(params) ? foldLifecycle(seen, data) : seen;
+  // Events of the run itself are in the log, so their ids last.
+  if (event.name === "lifecycle" && isAtRoot(params))
+    return foldLifecycle({ ...seen, since: event.id ?? seen.since }, data);
   if (event.name === "messages") return foldMessage(seen, params, data);
   if (event.name === "tools") return foldTool(seen, data);
   return seen;

@@ -45,6 +45,19 @@ export function relativeTime(at: number, now: number): string {
   return format(Math.floor(ahead / 86_400), "day");
 }
 
+const clock = new Intl.DateTimeFormat("en", { timeStyle: "medium", hourCycle: "h23" });
+const dateAndClock = new Intl.DateTimeFormat("en", {
+  dateStyle: "medium",
+  timeStyle: "medium",
+  hourCycle: "h23",
+});
+
+/** Returns a time as a clock shows it, with the date if it is of another day. */
+export function clockTime(at: number, now: number): string {
+  const isToday = new Date(at).toDateString() === new Date(now).toDateString();
+  return (isToday ? clock : dateAndClock).format(at);
+}
+
 const relative = new Intl.RelativeTimeFormat("en", { style: "short" });
 
 /** The beginning of an id, which is enough to recognize it. */

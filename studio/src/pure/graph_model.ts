@@ -1,6 +1,7 @@
 /** The declaration of a graph as a tree of nodes and subgraphs, and what of it is visible while some subgraphs are open. */
 
 import type { DeclaredGraph } from "../api/types.ts";
+import { numbered, visibleText } from "./visible_text.ts";
 
 export const START = "__start__";
 export const END = "__end__";
@@ -172,16 +173,8 @@ export function visibleGraph(model: GraphModel, open: ReadonlySet<string>): Visi
   return { nodes, edges: [...edges.values()] };
 }
 
-// Controls, marks of direction, and characters without width: they could make a name look like another one.
-const HIDDEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
-  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
-
-/** Returns a name with the characters that nobody sees made visible. */
+/** Returns a name with the characters that nobody sees made visible: they could make it look like another one. */
 export function visibleName(name: string): string {
-  const shown = name.replace(HIDDEN, (found) => {
-    const code = found.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
-    return `⟨U+${code}⟩`;
-  });
+  const shown = visibleText(name).replace(/[\n\r\t\u200c\u200d]/g, numbered);
   return shown.trim() === "" ? `“${shown}”` : shown;
 }

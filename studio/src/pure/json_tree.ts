@@ -2,6 +2,8 @@
 
 import type { Json } from "../api/json.ts";
 
+export { visibleText } from "./visible_text.ts";
+
 /** Children of a value beyond this number are shown in pages, each a row that opens. */
 export const PAGE_SIZE = 100;
 
@@ -301,16 +303,4 @@ function preview(value: Json, add: (text: string) => void, hasRoom: () => boolea
   } else {
     add(typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : String(value));
   }
-}
-
-// Characters that change the direction of text or cannot be seen: text of others could hide in them. The joiner of
-// emoji (U+200D) moves nothing and stays.
-const HIDDEN = /(?![\n\r\t\u200d])[\p{Cc}\p{Cf}]/gu;
-
-/** Returns a text in which characters that cannot be seen are shown by their number. */
-export function visibleText(text: string): string {
-  return text.replace(HIDDEN, (found) => {
-    const code = (found.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0");
-    return `⟨U+${code}⟩`;
-  });
 }

@@ -3,6 +3,8 @@
  * time in proportion to its length, and the tree has limits on its depth and on the number of its nodes.
  */
 
+export { visibleText } from "./visible_text.ts";
+
 export type Inline =
   | { kind: "text"; text: string }
   | { kind: "code"; text: string }
@@ -616,17 +618,4 @@ export function splitMarkdown(text: string, size = 4000): string[] {
   }
   if (from < text.length || parts.length === 0) parts.push(text.slice(from));
   return parts;
-}
-
-// Characters that change the order or hide what is there. Joiners stay: scripts and emoji need them.
-const HIDDEN =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones that are to be shown.
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
-
-/** Returns a text whose characters can all be seen: those that reorder or hide are named. */
-export function visibleText(text: string): string {
-  return text.replace(
-    HIDDEN,
-    (char) => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
-  );
 }

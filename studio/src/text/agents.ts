@@ -1,5 +1,6 @@
 /** Texts of the views of the five agents and of what their interrupts ask. */
 
+import { dictionary } from "../pure/dictionary.ts";
 import { formatCount } from "../pure/format.ts";
 
 const counted = (count: number, noun: string) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
@@ -81,12 +82,12 @@ export const agents = {
     proposed: "proposed, not in effect",
     inEffect: "in effect",
     ended: "Ended",
-    endings: {
+    endings: dictionary({
       done: "The mail is done.",
       ignored: "The mail was left as it is.",
       stopped: "Stopped at the budget.",
       drafted: "This fork only wrote another draft. It cannot send.",
-    } as Record<string, string>,
+    }),
     markedRead: "The mail is marked as read.",
     degraded: "The model's output could not be used as it was",
     redraft: "This is a fork that only writes another draft. It asks nobody and sends nothing.",
@@ -98,11 +99,11 @@ export const agents = {
     sheet: "Sheet",
     change: "Change",
     cellCount: "Cells",
-    what: {
+    what: dictionary({
       new: "new sheet",
       changed: "changed",
       removed: "removed by the code, stays in the file",
-    } as Record<string, string>,
+    }),
     showCells: (sheet: string) => `Show the cells of ${sheet}`,
     shown: "shown below",
     ranges: (count: number) => counted(count, "range"),
@@ -146,12 +147,12 @@ export const agents = {
   atris: {
     call: "Exact call",
     notMade: "It has not been made.",
-    effects: {
+    effects: dictionary({
       POST: "This call can create or change something at the receiver.",
       PUT: "This call replaces what is at this address.",
       PATCH: "This call changes parts of what is at this address.",
       DELETE: "This call deletes what is at this address.",
-    } as Record<string, string>,
+    }),
     otherEffect: "This call can change something at the receiver.",
     host: "Server",
     address: "Address",
@@ -190,8 +191,6 @@ export const agents = {
   },
 
   docs: {
-    gate: (page: string) => `Refine the page “${page}” once more?`,
-    round: (round: number, max: number) => `Refinement ${round} of at most ${max}`,
     score: "Score",
     scores: "Scores by round",
     enough: (threshold: number) => `${threshold} is enough`,
@@ -239,13 +238,13 @@ export const agents = {
     place: (file: string, line: number) => `${file}, line ${line}`,
     query: "Task",
     claims: "Claims and their evidence",
-    sections: {
+    sections: dictionary({
       assumptions: "Assumptions",
       components: "Main components",
       alternatives: "Alternatives and trade-offs",
       decisions: "Decisions and why",
       questions: "Open questions",
-    } as Record<string, string>,
+    }),
     verdict: {
       supported: "supported",
       weak: "weak",

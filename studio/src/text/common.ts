@@ -10,7 +10,7 @@ export const common = {
   offline: "The server cannot be reached. What you see may be old; nothing that you typed is lost.",
   skip: "Skip to content",
   theme: "Theme",
-  themes: { system: "As the system", light: "Light", dark: "Dark" },
+  themes: { system: "System", light: "Light", dark: "Dark" },
   navigation: "Sections",
   palette: "Search and commands",
   keyTitle: "API key",

@@ -74,7 +74,7 @@ export const graph = {
     ];
     return parts.filter(Boolean).join(" ");
   },
-  legend: { taken: "Taken", possible: "Not taken", decision: "A decision of the run" },
+  legend: { taken: "Taken", possible: "Not taken", decision: "Decision" },
   panel: {
     close: "Close the panel of this node",
     status: "Now",

@@ -1,4 +1,5 @@
 import type { AnswerWay } from "../pure/answers.ts";
+import { dictionary } from "../pure/dictionary.ts";
 import { formatCount } from "../pure/format.ts";
 import type { FormProblem } from "../pure/schema_form.ts";
 
@@ -22,16 +23,16 @@ export const inbox = {
   toList: "Back to the list",
   newAbove: (count: number) => `${items(count)} above`,
   ofThread: (at: number, count: number) => `${at} of ${count} of one thread`,
-  agents: {
+  agents: dictionary({
     analyze: "Interview",
     email_assistant: "Email assistant",
     sheet: "Spreadsheet",
     docs: "Documentation",
     atris: "API caller",
-    watch: "API watch",
-  } as Readonly<Record<string, string>>,
+    atris_watch: "API watch",
+  }),
   /** What kind of question it is, in a few words. */
-  kinds: {
+  kinds: dictionary({
     approval: "asks for approval",
     confirmation: "asks you to confirm",
     notify: "shows you a mail",
@@ -42,7 +43,7 @@ export const inbox = {
     budget: "has reached a budget",
     timer: "is waiting",
     missing_value: "needs a value",
-  } as Readonly<Record<string, string>>,
+  }),
   asks: "is waiting for you",
   /** The subject of a question whether to work on a page again. */
   gate: (page: string, round: number, rounds: number) =>
@@ -92,6 +93,8 @@ export const inbox = {
   /** What an answer causes, in one sentence. `action` is the name of a tool. */
   causes: (way: WayId, kind: string, action: string | undefined): string => {
     const call = action ? `\`${action}\`` : "the action";
+    const known = action === undefined ? undefined : ACTIONS[action]?.[way];
+    if (known && kind === "approval") return known;
     if (kind === "notify") return NOTIFY[way] ?? causes(way, call);
     if (kind === "gate") return GATE[way] ?? causes(way, call);
     if (kind === "elicitation" && way === "response")
@@ -105,11 +108,11 @@ export const inbox = {
   },
   causesTitle: "What each answer causes",
   answers: "Answers",
-  yourText: {
+  yourText: dictionary({
     response: "Your text to the agent",
     answer: "Your answer",
     result: "The result that the agent continues with",
-  } as Readonly<Record<string, string>>,
+  }),
   editTitle: "Change the arguments",
   formTitle: "Your answer",
   changes: "Your changes",
@@ -164,8 +167,8 @@ export const inbox = {
   busy: "The thread is running. Your answer was not taken; try again when it waits for you.",
   runFailed: "The server took your answer, and the run failed after it.",
   mineFailed: (subject: string) => `After your answer to “${subject}”, the run failed. The thread shows why.`,
-  first: (who: string | undefined) =>
-    `${who ?? "Another person"} was first: this question is already answered.`,
+  first: (who: string | undefined, when: string | undefined) =>
+    `${who ?? "Another person"} was first${when ? ` (${when})` : ""}: this question is already answered.`,
   closed: "This question was closed without an answer: its run was cancelled, or its deadline passed.",
   deadlinePassed: "The deadline passed, and the agent continued with its default answer.",
   firstNext: "Your answer was not used.",
@@ -231,15 +234,15 @@ export const inbox = {
     nullValue: "No value (null)",
     json: "JSON. Text without quotes is taken as text.",
     readAs: (type: string) => `Read as ${type}.`,
-    types: {
+    types: dictionary({
       string: "text",
       number: "a number",
       boolean: "yes or no",
       object: "an object",
       array: "a list",
       null: "no value",
-    } as Readonly<Record<string, string>>,
-    variants: {
+    }),
+    variants: dictionary({
       string: "Text",
       number: "Number",
       integer: "Whole number",
@@ -248,7 +251,7 @@ export const inbox = {
       array: "List",
       object: "Fields",
       any: "Anything",
-    } as Readonly<Record<string, string>>,
+    }),
     broken: "This is not valid JSON. Check brackets, quotes and commas.",
     empty: "No items.",
     problem: ({ code, limit }: FormProblem): string => {
@@ -299,6 +302,26 @@ export const inbox = {
 const NOTIFY: Partial<Record<WayId, string>> = {
   response: "The agent drafts a reply with your text. You approve the mail before it is sent.",
   ignore: "Sends nothing. The agent finishes this mail.",
+};
+/** What answers cause, for actions that a person knows by another name than the program. */
+const ACTIONS: Readonly<Record<string, Partial<Record<WayId, string>>>> = {
+  send_email_tool: {
+    accept: "Sends the mail exactly as shown.",
+    edit: "Sends the mail with your changes.",
+    response: "Sends nothing yet. The agent reads your text and continues.",
+    ignore: "Sends nothing. The agent learns that you said no.",
+  },
+  schedule_meeting_tool: {
+    accept: "Schedules the meeting exactly as shown.",
+    edit: "Schedules the meeting with your changes.",
+    response: "Schedules nothing yet. The agent reads your text and continues.",
+    ignore: "Schedules nothing. The agent learns that you said no.",
+  },
+  call_api: {
+    accept: "Makes the call exactly as shown.",
+    edit: "Makes the call with your changes.",
+    ignore: "Makes no call. The agent learns that you said no.",
+  },
 };
 const GATE: Partial<Record<WayId, string>> = {
   accept: "The agent works another round, at about the estimated cost.",

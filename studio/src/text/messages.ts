@@ -1,3 +1,4 @@
+import { dictionary } from "../pure/dictionary.ts";
 import { formatCount } from "../pure/format.ts";
 
 export const messages = {
@@ -52,13 +53,13 @@ export const messages = {
   call: {
     title: (name: string) => `Calls ${name}`,
     classUnknown: "class unknown",
-    classes: {
+    classes: dictionary({
       read: "only reads",
       idempotent: "calling it again changes nothing more",
       keyed: "the receiver recognizes repeats by the key",
       reconcilable: "whether it happened can be looked up",
       unsafe: "a repeat would happen twice",
-    } as Record<string, string>,
+    }),
     args: "Arguments",
     noArgs: "none",
     argsIncomplete: "Arguments so far",

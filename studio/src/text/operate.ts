@@ -1,3 +1,5 @@
+import { dictionary } from "../pure/dictionary.ts";
+
 export const operate = {
   showAll: "Show all",
   showLess: "Show less",
@@ -221,14 +223,14 @@ export const operate = {
     tenant: "The whole tenant",
     runOf: (run: string): string => `Run ${run}`,
     threadFilter: "Thread id",
-    meters: {
+    meters: dictionary({
       tokens: "Tokens",
       nano_dollars: "Money",
       time_ms: "Time of calls",
       calls: "Calls",
       steps: "Steps",
       fan_out: "Tasks of fan-outs",
-    } as Readonly<Record<string, string>>,
+    }),
     used: "Spent and reserved",
     spent: (amount: string): string => `${amount} spent`,
     reserved: (amount: string): string => `${amount} reserved`,
@@ -243,7 +245,7 @@ export const operate = {
     raiseWhat:
       "Set the new limit of a meter. Leave a field empty to keep its limit. A paused thread continues when you answer its question.",
     raiseField: (meter: string): string => `New limit: ${meter}`,
-    units: { nano_dollars: "in US dollars", time_ms: "in seconds" } as Readonly<Record<string, string>>,
+    units: dictionary({ nano_dollars: "in US dollars", time_ms: "in seconds" }),
     spentSoFar: (amount: string): string => `Spent so far: ${amount}`,
     tooLow: (amount: string): string => `Enter more than ${amount}, which is spent already.`,
     notNumber: "Enter a number.",
@@ -465,7 +467,7 @@ export const operate = {
     limitsNext:
       "If that is not intended, raise the limits: see --tenant-requests, --tenant-runs and --tenant-active.",
     unexpected: "Read the log of the server.",
-    metrics: {
+    metrics: dictionary({
       uptime_seconds: "Time since the start",
       requests: "Requests",
       request_failures: "Failed requests",
@@ -478,6 +480,6 @@ export const operate = {
       delivery_oldest_waiting_seconds: "Age of the oldest waiting delivery",
       runs_pending: "Waiting runs of your tenant",
       runs_running: "Running runs of your tenant",
-    } as Readonly<Record<string, string>>,
+    }),
   },
 } as const;

@@ -2,7 +2,7 @@
 
 export const start = {
   title: "Start",
-  lead: "Choose what should be done. You see every step, and you are asked before anything leaves the house.",
+  lead: "Choose what should be done. You see every step, and you are asked before anything is sent or changed.",
   loading: "the assistants",
   noneTitle: "This server has no assistants.",
   noneNext: "Serve a graph: every graph has an assistant of its own.",

@@ -81,6 +81,7 @@ export const thread = {
     panes: "Parts of the thread",
     graph: "Graph",
     tabs: {
+      question: "Question",
       agent: "Result",
       graph: "Graph",
       messages: "Messages",

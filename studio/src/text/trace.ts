@@ -1,3 +1,4 @@
+import { dictionary } from "../pure/dictionary.ts";
 import { formatCount } from "../pure/format.ts";
 
 export const trace = {
@@ -15,7 +16,7 @@ export const trace = {
   collapseAll: "Collapse all",
   spans: (count: number) => (count === 1 ? "1 row" : `${formatCount(count)} rows`),
   columns: { name: "Name", time: "Time", duration: "Duration", tokens: "Tokens", cost: "Cost" },
-  kinds: {
+  kinds: dictionary({
     run: "run",
     wait: "wait",
     queue: "queue",
@@ -23,7 +24,7 @@ export const trace = {
     node: "node",
     model: "model",
     tool: "tool",
-  } as Record<string, string>,
+  }),
   waits: { wait: "waits for a person", queue: "waits in the queue" },
   open: { wait: "still waiting", other: "still open" },
   error: "error",

@@ -1,14 +1,18 @@
 import type { ReactNode } from "react";
-
 import { ApiProblem } from "../api/client.ts";
+import { visibleText } from "../pure/visible_text.ts";
 import { text } from "../text/index.ts";
 import { Button } from "./Button.tsx";
+
+const MESSAGE_MAX = 2000;
 
 /** What a view shows in place of its content: what is so, and what to do next. */
 export function Notice(props: { title: string; tone?: "plain" | "bad" | "warn"; children?: ReactNode }) {
   return (
     <section className="notice" data-tone={props.tone ?? "plain"}>
-      <h2>{props.title}</h2>
+      <h2>
+        <bdi>{props.title}</bdi>
+      </h2>
       {props.children}
     </section>
   );
@@ -16,7 +20,8 @@ export function Notice(props: { title: string; tone?: "plain" | "bad" | "warn"; 
 
 /** A failure that the visitor can act on. */
 export function Failure({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
-  const message = error instanceof Error ? error.message : String(error);
+  // The server may repeat what others wrote.
+  const message = visibleText(error instanceof Error ? error.message : String(error)).slice(0, MESSAGE_MAX);
   const next = error instanceof ApiProblem ? text.common.whatToDo(error.status) : text.common.whatToDo(500);
   return (
     <div role="alert">

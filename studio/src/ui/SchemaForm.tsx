@@ -1,5 +1,4 @@
 import { createContext, type ReactNode, use, useMemo, useRef, useState } from "react";
-
 import { isObject, type Json } from "../api/json.ts";
 import {
   escaped,
@@ -17,6 +16,7 @@ import {
   variantOf,
   writeAny,
 } from "../pure/schema_form.ts";
+import { visibleText } from "../pure/visible_text.ts";
 import { inbox } from "../text/inbox.ts";
 import { Button } from "./Button.tsx";
 import "./schema_form.css";
@@ -114,8 +114,10 @@ function Field(props: FieldProps) {
   const { root, idPrefix } = useForm();
   const schema = useMemo(() => resolved(props.schema, root), [props.schema, root]);
   const field = useMemo(() => fieldOf(schema), [schema]);
-  const title = typeof schema.title === "string" && schema.title !== "" ? schema.title : props.name;
-  const description = typeof schema.description === "string" ? schema.description : undefined;
+  const title = visibleText(
+    typeof schema.title === "string" && schema.title !== "" ? schema.title : props.name,
+  );
+  const description = typeof schema.description === "string" ? visibleText(schema.description) : undefined;
   const read = { ...props, schema, id: `${idPrefix}${props.path}`, title: title || text.value, description };
   if (props.depth > DEPTH_MAX || isOtherShape(field, props.value)) {
     return <JsonField {...read} field={{ kind: "json" }} />;
@@ -134,8 +136,10 @@ function Field(props: FieldProps) {
       );
     case "choice":
       return <ChoiceField {...read} field={field} />;
-    case "list":
-      return <ListField {...read} field={field} />;
+    case "list": {
+      const options = setOptions(schema, field.items, props.value);
+      return options ? <SetField {...read} field={options} /> : <ListField {...read} field={field} />;
+    }
     case "object":
       return <ObjectField {...read} field={field} />;
     case "variants":
@@ -294,7 +298,7 @@ function ChoiceField(props: ReadFieldProps<"choice">) {
           </option>
           {field.titles.map((title, option) => (
             <option key={option} value={option}>
-              {title}
+              {visibleText(title)}
             </option>
           ))}
         </select>
@@ -320,11 +324,49 @@ function BooleanField(props: ReadFieldProps<"choice">) {
             onChange={() => onChange(option)}
             aria-describedby={props.description && `${id}-about`}
           />
-          <bdi>{field.titles[at]}</bdi>
+          <bdi>{visibleText(field.titles[at] ?? "")}</bdi>
         </label>
       ))}
       <About {...props} />
     </fieldset>
+  );
+}
+
+/** Returns the values to choose from, if a list has each of them at most once. */
+function setOptions(schema: Schema, items: Schema, value: Json | undefined) {
+  const field = schema.uniqueItems === true ? fieldOf(items) : undefined;
+  if (field?.kind !== "choice") return undefined;
+  const held = Array.isArray(value) ? value : [];
+  // A value that is none of them must not be hidden.
+  return held.every((item) => field.options.some((option) => isSame(option, item))) ? field : undefined;
+}
+
+function SetField(props: ReadFieldProps<"choice">) {
+  const { field, value, path, isRequired, onChange } = props;
+  const { isDisabled, touch } = useForm();
+  const held = Array.isArray(value) ? value : [];
+  const isHeld = (option: Json) => held.some((item) => isSame(item, option));
+  const toggle = (option: Json) => {
+    touch(path);
+    const chosen = field.options.filter((each) => isHeld(each) !== isSame(each, option));
+    onChange(chosen.length === 0 && !isRequired ? undefined : chosen);
+  };
+  return (
+    <Group {...props}>
+      <div className="schema-set">
+        {field.options.map((option, at) => (
+          <label key={at} className="schema-choice">
+            <input
+              type="checkbox"
+              disabled={isDisabled}
+              checked={isHeld(option)}
+              onChange={() => toggle(option)}
+            />
+            <bdi>{visibleText(field.titles[at] ?? "")}</bdi>
+          </label>
+        ))}
+      </div>
+    </Group>
   );
 }
 
@@ -376,7 +418,7 @@ function ListField(props: ReadFieldProps<"list">) {
         disabled={isDisabled}
         onClick={() => change([...items, first()])}
       >
-        {text.add(title)}
+        <bdi>{text.add(title)}</bdi>
       </button>
     </Group>
   );
@@ -413,7 +455,7 @@ function ObjectField(props: ReadFieldProps<"object">) {
         disabled={isDisabled}
         onClick={() => onChange(initialValue(schema, root) ?? {})}
       >
-        {text.set(title)}
+        <bdi>{text.set(title)}</bdi>
       </Button>
     );
   }
@@ -440,7 +482,7 @@ function ObjectField(props: ReadFieldProps<"object">) {
       ))}
       {!isRequired && (
         <Button kind="quiet" className="schema-add" disabled={isDisabled} onClick={() => onChange(undefined)}>
-          {text.unset(title)}
+          <bdi>{text.unset(title)}</bdi>
         </Button>
       )}
     </Group>
@@ -462,7 +504,9 @@ function VariantsField(props: ReadFieldProps<"variants">) {
   return (
     <div className="stack schema-variants">
       <div className="field">
-        <label htmlFor={`${id}-kind`}>{text.variant(title)}</label>
+        <label htmlFor={`${id}-kind`}>
+          <bdi>{text.variant(title)}</bdi>
+        </label>
         <select
           id={`${id}-kind`}
           disabled={isDisabled}
@@ -482,7 +526,7 @@ function VariantsField(props: ReadFieldProps<"variants">) {
 }
 
 function variantTitle(schema: Schema): string {
-  if (typeof schema.title === "string") return schema.title;
+  if (typeof schema.title === "string") return visibleText(schema.title);
   const type = typeof schema.type === "string" ? schema.type : "any";
   return text.variants[type] ?? type;
 }

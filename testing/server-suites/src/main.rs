@@ -20,6 +20,7 @@ mod python_suite;
 mod react_suite;
 mod serve;
 mod server_process;
+mod stored_log;
 mod truncate;
 mod web_app;
 
@@ -44,7 +45,7 @@ Run the test suites of official LangGraph clients against our server.
 usage: server-suites <command>
 
 commands:
-  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps] [--auth FILE]
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps|simulator] [--auth FILE]
                                 serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
                                 --auth    policy file: callers have to authenticate
   python [--only EXPR] [--store STORE] [--expect N] [--json]

@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cluster::Cluster;
 use crate::graphs::GraphSet;
+use crate::stored_log;
 use crate::truncate::{self, ClearedStores};
 
 /// What was typed after `serve`.
@@ -84,7 +85,9 @@ where
 {
     let registry: Arc<dyn Registry> = Arc::new(store.clone());
     let long_term: Arc<dyn Store> = Arc::new(store);
-    let mut builder = Server::builder(runtime.clone(), registry.clone()).store(long_term.clone());
+    let mut builder = Server::builder(runtime.clone(), registry.clone())
+        .store(long_term.clone())
+        .public_routes(superstep_studio::routes());
     for graph in graphs {
         builder = builder.graph(graph);
     }
@@ -96,12 +99,13 @@ where
     }
     let server = builder.start().await?;
     set_up_assistants(&*registry, args.graphs, runtime.now()).await?;
+    let logs = stored_log::routes(runtime.clone());
     let stores = ClearedStores {
         runtime,
         registry,
         long_term,
     };
-    let app = server.router().merge(truncate::routes(stores));
+    let app = server.router().merge(truncate::routes(stores)).merge(logs);
     let listener = TcpListener::bind(&args.address).await;
     let listener = listener.with_context(|| format!("cannot listen on `{}`", args.address))?;
     let address = listener.local_addr()?;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
+use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
-use superstep_agent::{AgentEvent, call_tool};
+use superstep_agent::trace::fields;
+use superstep_agent::{AgentEvent, CallTimes, call_tool, tool_span};
 use superstep_llm::{Secret, ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted};
@@ -171,9 +173,12 @@ impl ExecuteRequest {
         cx: &NodeCx,
     ) -> Result<Result<(String, Json), (Option<String>, String)>, NodeError> {
         let api_client = self.0.api_client.of_tenant(cx);
-        let read: ReadOutcome = cx
-            .step(name, || api_client.read(catalogue, exact, selected))
-            .await?;
+        let reading = || async {
+            let (read, took) = CallTimes::by(api_client.read(catalogue, exact, selected)).await;
+            Ok((read?, took))
+        };
+        let (read, took): (ReadOutcome, CallTimes) = cx.step(name, reading).await?;
+        cx.emit(read_span(name, took, &read))?;
         Ok(match read {
             ReadOutcome::Failed { why } => {
                 cx.emit(request_event(exact, "no answer"))?;
@@ -250,6 +255,18 @@ fn mismatch(catalogue: &Catalogue, api: &Api, body: &Json) -> Option<String> {
             differences.join("; ")
         )
     })
+}
+
+/// The read in the trace. It has no id of a model's tool call, so it has the name of its step.
+fn read_span(step: &str, took: CallTimes, read: &ReadOutcome) -> CallSpan {
+    let error = match read {
+        ReadOutcome::Failed { why } => Some(why.clone()),
+        ReadOutcome::Answered { .. } => None,
+    };
+    let mut span = tool_span(CALL_API, step, took, error);
+    let class = (fields::TOOL_CLASS.to_owned(), "read".into());
+    span.fields.extend([class]);
+    span
 }
 
 fn request_event(exact: &ExactCall, how: &str) -> Json {

@@ -110,7 +110,7 @@ pub enum Command {
     /// Check which paused threads this version cannot resume
     Check(JsonArgs),
     /// Run a scripted scenario of every agent without a model
-    Demo(JsonArgs),
+    Demo(DemoArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
@@ -251,6 +251,7 @@ pub struct ServeArgs {
 /// The server that Studio is a page of.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StudioArgs {
+    /// How to serve, if no server listens yet.
     #[command(flatten)]
     pub serve: ServeArgs,
     /// Print the address without opening a browser
@@ -407,6 +408,17 @@ pub struct JsonArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to do after the scenarios.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DemoArgs {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Serve Studio with the threads of the demo. Default: at a terminal
+    #[arg(long, conflicts_with = "json")]
+    pub studio: bool,
 }
 
 /// What to look at.

@@ -1,25 +1,29 @@
-//! `archie demo`: runs a scripted scenario of every agent without a model, with the same graphs, store and commands as usual.
-//! Each scenario has its own file. Only that of `sheet` may use the network: once, to install a Python environment.
+//! `archie demo`: runs a scripted scenario of every agent without a model, with the same graphs, store and commands as usual, and
+//! shows the threads in Studio. Each scenario has its own file. Only that of `sheet` may use the network: once, to install a Python environment.
 
 mod analyze;
 mod atris;
 mod docs;
 mod mail;
 mod sheet;
+mod studio;
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use anyhow::ensure;
 use archie_agent::{Exit, Terminal, Waiting};
 use serde_json::json;
+use superstep::checkpoint::{ThreadQuery, ThreadRow};
 
-use crate::cli::args::JsonArgs;
+use crate::app::App;
+use crate::cli::args::DemoArgs;
 use crate::cli::settings::{Engine, SettingOptions, Settings, Store};
 use crate::terminal::Console;
 
-pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
+pub(super) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
     let console = Console::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -61,7 +65,6 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
             }
         }
     }
-    fs::remove_dir_all(folder)?;
     if args.json {
         let results = scenarios.iter().map(|(name, went)| match went {
             Ok(()) => json!({ "agent": name, "passed": true }),
@@ -69,7 +72,24 @@ pub(super) fn run(args: &JsonArgs) -> anyhow::Result<Exit> {
         });
         console.json(&json!({ "passed": passed, "scenarios": results.collect::<Vec<_>>() }));
     }
+    if passed && (args.studio || (console.is_watched() && !args.json)) {
+        runtime.block_on(studio::serve(folder, &console))?;
+    } else if passed && !args.json {
+        console.line("To see these threads in Studio, run `archie demo --studio`.");
+    }
+    fs::remove_dir_all(folder)?;
     Ok(if passed { Exit::Done } else { Exit::Failed })
+}
+
+/// Returns the thread of an agent, which has one.
+async fn only_thread(app: &App, graph: &str) -> anyhow::Result<ThreadRow> {
+    let query = ThreadQuery {
+        graph: Some(graph.to_owned()),
+        ..ThreadQuery::default()
+    };
+    let mut rows = app.runtime.threads(&query).await?;
+    ensure!(rows.len() == 1, "there are {} threads", rows.len());
+    Ok(rows.remove(0))
 }
 
 fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {

@@ -57,6 +57,21 @@ struct ServedArgs<'a> {
     on_listen: &'a dyn Fn(SocketAddr),
 }
 
+/// Serves an open app to callers on this machine, until the person ends it.
+pub(super) async fn serve_app(
+    args: &ServeArgs,
+    app: App,
+    registry: Arc<dyn Registry>,
+    terminal: &Console,
+) -> anyhow::Result<Exit> {
+    let args = ServedArgs {
+        args,
+        authentication: None,
+        on_listen: &|_| {},
+    };
+    serve(&args, app, registry, terminal, std::future::pending()).await
+}
+
 /// Reads who may call the server.
 fn read_policy(file: &Path) -> anyhow::Result<Authentication> {
     let shown = file.display();

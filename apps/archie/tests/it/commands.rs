@@ -1,5 +1,9 @@
 //! Every command: its help, its output for people, its JSON.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
 use serde_json::{Value as Json, json};
 use superstep_conformance::services;
 
@@ -183,6 +187,45 @@ fn the_demo_passes_offline() {
     agents.sort_unstable();
     let all = ["analyze", "atris", "docs", "email_assistant", "sheet"];
     assert_eq!(agents, all.map(|agent| (agent, true)), "{demo}");
+}
+
+/// The demo ends with the address of Studio, where its threads are, one of which waits for an answer and one failed.
+#[test]
+fn the_demo_ends_with_the_address_of_studio() {
+    let workdir = paused().with_environment("ARCHIE_PYTHON", &services::program("sandbox"));
+    let mut command = workdir.command();
+    command.args(["demo", "--studio"]).stdout(Stdio::piped());
+    let mut demo = command.spawn().unwrap();
+    let printed = BufReader::new(demo.stdout.take().unwrap());
+    let mut lines = printed.lines().map_while(Result::ok);
+    let page = lines.find_map(|line| line.strip_prefix("Studio at ").map(str::to_owned));
+    let page = page.expect("the address of Studio");
+    let address = page.strip_prefix("http://").unwrap();
+    let address = address.strip_suffix("/studio/").unwrap();
+    let call = |request: &str, body: &str| -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: {address}\r\nconnection: close");
+        let sent = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+        stream.write_all(sent.as_bytes()).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        assert!(reply.starts_with("HTTP/1.1 200"), "{request}: {reply}");
+        reply.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let shown = call("GET /studio/", "");
+    assert!(shown.contains("<title>Superstep Studio</title>"), "{shown}");
+    let inbox: Json = serde_json::from_str(&call("GET /superstep/inbox", "")).unwrap();
+    assert_eq!(inbox.as_array().unwrap().len(), 1, "{inbox}");
+    assert!(inbox.to_string().contains("Thursday at noon suits me."));
+    let failed = call("POST /threads/search", r#"{"status": "error"}"#);
+    let failed: Json = serde_json::from_str(&failed).unwrap();
+    assert_eq!(failed.as_array().unwrap().len(), 1, "{failed}");
+    let interrupted = Command::new("kill")
+        .args(["-INT", &demo.id().to_string()])
+        .status();
+    assert!(interrupted.unwrap().success());
+    assert!(demo.wait().unwrap().success());
 }
 
 /// A folder with a program `uv` that does as `script` says, and a cache folder, both readable by the user of the sandbox.

@@ -1154,14 +1154,21 @@ impl ServeProcess {
     }
 
     /// Starts the program that this command runs, with further options.
-    fn with(mut command: Command, options: &[&str]) -> Self {
-        command.args(["serve", "--listen", "127.0.0.1:0"]);
+    fn with(command: Command, options: &[&str]) -> Self {
+        Self::by("serve", command, options)
+    }
+
+    fn by(name: &str, mut command: Command, options: &[&str]) -> Self {
+        command.args([name, "--listen", "127.0.0.1:0"]);
         command.args(options);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let said = BufReader::new(child.stdout.take().unwrap());
-        let line = said.lines().map_while(Result::ok).next();
-        let line = line.expect("the server did not start");
-        let (_, address) = line.rsplit_once("http://").unwrap();
+        let lines: Vec<String> = said.lines().map_while(Result::ok).take(2).collect();
+        let [api, studio] = &lines[..] else {
+            panic!("the server did not start: {lines:?}");
+        };
+        let (_, address) = api.rsplit_once("http://").unwrap();
+        assert_eq!(*studio, format!("Studio at http://{address}/studio/"));
         Self {
             address: address.to_owned(),
             child,
@@ -1190,6 +1197,61 @@ impl Drop for ServeProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A folder with a program `xdg-open` that writes down what it is to open.
+fn with_browser(workdir: Workdir) -> Workdir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = workdir.path("xdg-open");
+    fs::write(
+        &program,
+        format!(
+            "#!/bin/sh\necho \"$1\" > {}\n",
+            workdir.path("opened").display()
+        ),
+    )
+    .unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = program.parent().unwrap().display().to_string();
+    workdir.with_environment("PATH", &format!("{folder}:/usr/bin:/bin"))
+}
+
+/// Returns what the browser was to open, once it was.
+fn opened(workdir: &Workdir) -> String {
+    let begun = std::time::Instant::now();
+    loop {
+        match fs::read_to_string(workdir.path("opened")) {
+            Ok(page) if page.ends_with('\n') => return page.trim().to_owned(),
+            _ if begun.elapsed() > PATIENCE => panic!("no browser was opened"),
+            _ => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+}
+
+#[test]
+fn studio_opens_the_page_of_the_server_that_listens() {
+    let workdir = with_browser(Workdir::scripted(&json!([])));
+    let server = ServeProcess::start(&workdir);
+    let host = ("host", server.address.as_str());
+    assert_eq!(server.status("GET /studio/", &[host]), 200);
+    let page = format!("http://{}/studio/", server.address);
+    let listen = ["studio", "--listen", &server.address];
+    let printed = workdir.run(&[&listen[..], &["--no-browser"]].concat(), "");
+    assert_eq!(printed.code(), Some(0), "{printed:?}");
+    assert_eq!(printed.out().trim(), format!("Studio at {page}"));
+    assert!(!workdir.path("opened").exists());
+    assert_eq!(workdir.run(&listen, "").code(), Some(0));
+    assert_eq!(opened(&workdir), page);
+}
+
+#[test]
+fn studio_starts_a_server_if_none_listens() {
+    let workdir = with_browser(Workdir::scripted(&json!([])));
+    let server = ServeProcess::by("studio", workdir.command(), &[]);
+    assert_eq!(
+        opened(&workdir),
+        format!("http://{}/studio/", server.address)
+    );
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod limits;
 mod model;
 mod mutant;
 mod nodes;
+mod outside;
 mod people;
 mod program;
 mod running;
@@ -36,6 +37,7 @@ mod world;
 pub use check::{Check, Violation};
 pub use counts::Counts;
 pub use mutant::Mutant;
+pub use outside::graph;
 pub use sweep::{SweepReport, sweep};
 
 use entropy::Entropy;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use superstep_core::error::BuildError;
+use superstep_core::label::Labeled;
 use superstep_core::{
     Command, END, Failed, Goto, Graph, Interrupt, NodeCx, NodeError, RetryPolicy, START, SendTo,
     Siblings, Timeout, View,
@@ -17,6 +18,7 @@ use superstep_core::{
 use super::check::Check;
 use super::entropy::{hash, stir};
 use super::lab::{Lab, yield_once};
+use super::outside;
 use super::program::{
     Back, BodySpec, Fails, GraphSpec, HandlerSpec, Leads, NodeSpec, Order, Place, Work,
 };
@@ -28,7 +30,8 @@ pub(super) const BY_DESIGN: &str = "by design";
 
 /// Builds the real graph of a program.
 pub(super) fn build(spec: &GraphSpec, lab: &Arc<Lab>) -> Result<Graph<World>, BuildError> {
-    let mut builder = Graph::<World>::builder(spec.name.replace('.', "-"));
+    let mut builder = Graph::<World>::builder(spec.name.replace('.', "-"))
+        .inputs(["log", "total", "notes", "turns", "s0"]);
     for node in &spec.nodes {
         let own = Arc::new(node.clone());
         builder = match &node.body {
@@ -207,7 +210,12 @@ fn go_down(mark: u64) -> WorldUpdate {
 }
 
 fn come_back(who: &str, child: &World) -> WorldUpdate {
-    WorldUpdate::default()
+    let update = WorldUpdate::default();
+    let update = match child.facts.last() {
+        Some(fact) => update.facts(fact.clone()),
+        None => update,
+    };
+    update
         .turns(BTreeMap::from([(who.to_owned(), 1)]))
         .total(child.total)
         .log(format!(
@@ -296,7 +304,11 @@ impl Around {
         if self.work.emits {
             cx.emit(format!("{} at {:x}", self.spec.who, input.mark))?;
         }
-        Ok(self.command(input, &effects, &answers))
+        let fact = match self.lab.get().is_outside {
+            true => outside::trace_and_label(&self.spec.who, input.mark, &cx)?,
+            false => None,
+        };
+        Ok(self.command(input, &effects, &answers, fact))
     }
 
     fn check_attempt(&self, cx: &NodeCx) {
@@ -348,7 +360,13 @@ impl Around {
         Ok(values)
     }
 
-    fn command(&self, input: Input, effects: &[i64], answers: &[i64]) -> Command<World> {
+    fn command(
+        &self,
+        input: Input,
+        effects: &[i64],
+        answers: &[i64],
+        fact: Option<Labeled<String>>,
+    ) -> Command<World> {
         let who = &self.spec.who;
         let sum: i64 = effects.iter().chain(answers).sum();
         let mut update = WorldUpdate::default()
@@ -365,6 +383,9 @@ impl Around {
                 format!("{who}-{}", input.mark % 5),
                 format!("{sum} {:x}", input.mark),
             ));
+        }
+        if let Some(fact) = fact {
+            update = update.facts(fact);
         }
         if let Some(slot) = self.work.slot {
             update = update.slot(slot, sum + i64::from(input.turns));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use superstep_core::label::Labeled;
 use superstep_core::{Message, State};
 
 use super::entropy::hash;
@@ -22,6 +23,9 @@ pub(super) struct World {
     /// How often each node has run, which bounds the loops.
     #[state(reduce = count)]
     pub(super) turns: Turns,
+    /// Written only where another driver runs the graph.
+    #[state(append)]
+    pub(super) facts: Vec<Labeled<String>>,
     pub(super) s0: i64,
     pub(super) s1: i64,
     pub(super) s2: i64,

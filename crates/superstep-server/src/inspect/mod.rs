@@ -1,6 +1,6 @@
 //! What user interfaces ask about threads and runs, and LangGraph's API does not answer: the inbox, interrupts with their answers, the
-//! tree of checkpoints, state diffs, what a fork would repeat, the trace, labels, the queue, budgets. All of it is read from the log and the registry; nothing is
-//! stored for it, and nothing here writes.
+//! tree of checkpoints, state diffs, what a fork would repeat, the trace, labels, the queue, budgets. All of it is read from the log and
+//! the registry; nothing is stored for it, and nothing here writes.
 
 mod budgets;
 pub(crate) mod calls;

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use serde_json::{Value as Json, json};
 
 use crate::caller::{Caller, QueryFields};
@@ -184,6 +184,7 @@ async fn document() -> JsonBody<&'static Json> {
     JsonBody(openapi::document())
 }
 
-async fn docs() -> Html<String> {
-    Html(openapi::page())
+async fn docs() -> impl IntoResponse {
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    ([(CONTENT_SECURITY_POLICY, policy)], Html(openapi::page()))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 use superstep::checkpoint::format::GotoRecord;
-use superstep::checkpoint::{Answer, AnswerBody, Head, Status};
+use superstep::checkpoint::{Answer, AnswerBody, Head, InterruptRow, Status};
 use superstep::driver::{ThreadEdit, ThreadRequest};
 use superstep::graph::Definition;
 use superstep::registry::RunRow;
@@ -170,8 +170,13 @@ impl RequestPlan<'_> {
             None => Vec::new(),
         };
         let open = self.open_interrupts(resume).await?;
-        for (id, _) in ids.iter().flatten() {
-            self.refuse_answered(*id, &open, &accepted).await?;
+        if let Some(ids) = &ids {
+            let is_open = |id: InterruptId| open.iter().any(|open| open.interrupt.id == id);
+            let rows = match ids.iter().all(|(id, _)| is_open(*id)) {
+                true => Vec::new(),
+                false => self.app.runtime.all_interrupts_of(self.thread).await?,
+            };
+            refuse_answered(self.run, ids, &rows, &accepted)?;
         }
         if open.is_empty() {
             return Err(ApiError::bad_request(format!(
@@ -190,30 +195,6 @@ impl RequestPlan<'_> {
             })
         });
         answers.collect()
-    }
-
-    /// Refuses an answer to an interrupt that has one, or gets one from a run that was accepted before.
-    ///
-    /// Within one process, requests take turns. If several processes share a queue, two of them may accept an answer each. The store
-    /// takes the first, and the run of the other one ends with an error.
-    async fn refuse_answered(
-        &self,
-        id: InterruptId,
-        open: &[OpenInterrupt],
-        accepted: &[RunRow],
-    ) -> ApiResult<()> {
-        if !open.iter().any(|open| open.interrupt.id == id) {
-            let rows = self.app.runtime.all_interrupts_of(self.thread).await?;
-            let found = rows.iter().find(|row| row.id == id);
-            if let Some(row) = found.filter(|row| row.answer.is_some()) {
-                return Err(already_answered(id, &row.answered_by, row.answered_at));
-            }
-        }
-        let answers = |run: &&RunRow| run.id != self.run && wire::answers_interrupt(run, id);
-        match accepted.iter().find(answers) {
-            Some(run) => Err(already_answered(id, &run.principal, Some(run.created))),
-            None => Ok(()),
-        }
     }
 
     /// Returns the open interrupts in the order in which the client that sends this answer shows them.
@@ -325,6 +306,68 @@ pub(super) fn check(graph: &Definition, body: &RunBody) -> ApiResult<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Returns why a run is refused on a thread with active runs: one of them, or one before, answers what this one answers, or the
+/// thread is busy.
+pub(super) async fn busy_error(
+    app: &Shared,
+    thread: &ThreadId,
+    run: RunId,
+    body: &RunBody,
+) -> ApiError {
+    match refuse_late_answers(app, thread, run, body, true).await {
+        Err(late) => late,
+        Ok(()) => ApiError::busy(),
+    }
+}
+
+/// Refuses answers to interrupts that have one, or get one from an active run unless those are about to be cancelled.
+pub(super) async fn refuse_late_answers(
+    app: &Shared,
+    thread: &ThreadId,
+    run: RunId,
+    body: &RunBody,
+    active_count: bool,
+) -> ApiResult<()> {
+    let resume = body
+        .command
+        .as_ref()
+        .and_then(|command| command.resume.as_ref());
+    let Some(ids) = resume.and_then(named_interrupts) else {
+        return Ok(());
+    };
+    // Before the interrupts, as in [`RequestPlan::answers`].
+    let accepted = match active_count {
+        true => thread::active_runs(app, thread).await?,
+        false => Vec::new(),
+    };
+    let rows = app.runtime.all_interrupts_of(thread).await?;
+    refuse_answered(run, &ids, &rows, &accepted)
+}
+
+/// Refuses answers to interrupts that have one, or get one from a run that was accepted before.
+///
+/// Within one process, requests take turns. If several processes share a registry, two of them may accept an answer each, unless the
+/// runs have the strategy `reject`: the registry refuses the second of those. The store takes the first answer, and the run of the
+/// other one ends with an error.
+fn refuse_answered(
+    run: RunId,
+    ids: &[(InterruptId, &Json)],
+    rows: &[InterruptRow],
+    accepted: &[RunRow],
+) -> ApiResult<()> {
+    for (id, _) in ids {
+        let row = rows.iter().find(|row| row.id == *id);
+        if let Some(row) = row.filter(|row| row.answer.is_some()) {
+            return Err(already_answered(*id, &row.answered_by, row.answered_at));
+        }
+        let answers = |other: &&RunRow| other.id != run && wire::answers_interrupt(other, *id);
+        if let Some(first) = accepted.iter().find(answers) {
+            return Err(already_answered(*id, &first.principal, Some(first.created)));
+        }
+    }
+    Ok(())
 }
 
 /// The error for an answer that came after another one.

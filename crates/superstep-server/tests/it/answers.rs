@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::authorisation::{now, request};
 use crate::kit::{Client, Reply};
+use crate::schema::Schema;
 
 #[derive(Clone, Debug, Default, State)]
 struct Trip {
@@ -248,17 +249,61 @@ async fn an_answer_that_waits_for_its_turn_counts_as_one() {
     assert_eq!(listed[1]["answered_by"], "bob");
 }
 
-/// Sends two answers to one interrupt at once, again and again: one is accepted, and counts.
-async fn one_of_two_answers_wins(trips: Trips) {
+#[tokio::test]
+async fn a_late_answer_learns_who_was_first_with_every_strategy() {
+    let trips = Trips::in_memory().await;
     let alice = trips.key("acme", "alice").await;
     let bob = trips.key("acme", "bob").await;
-    for round in 0..50 {
+    for strategy in ["reject", "enqueue"] {
         let (thread, id) = trips.start(&alice).await;
+        let runs = format!("{thread}/runs");
+        // The thread is busy with the first answer.
+        let mut first = answer(json!({ &id: "Rome" }));
+        first["after_seconds"] = json!(600);
+        let sent = trips.client.call_as(&alice, "POST", &runs, Some(first));
+        sent.await.ok();
+        let mut late = answer(json!({ &id: "Oslo" }));
+        late["multitask_strategy"] = json!(strategy);
+        let late = trips.client.call_as(&bob, "POST", &runs, Some(late)).await;
+        assert_eq!(late.status, StatusCode::CONFLICT, "{strategy}");
+        assert_eq!(late.json["answered_by"], "alice", "{strategy}");
+        // Another request on a busy thread is what it was.
+        let mut other = json!({ "assistant_id": "trip", "input": {} });
+        other["multitask_strategy"] = json!("reject");
+        let busy = trips.client.call_as(&bob, "POST", &runs, Some(other)).await;
+        assert_eq!(busy.status, StatusCode::CONFLICT);
+        assert_eq!(busy.json.get("answered_by"), None);
+    }
+    // One that is too late cancels nothing.
+    let (thread, id) = trips.start(&alice).await;
+    let stored = trips.answer(&alice, &thread, json!({ &id: "Rome" })).await;
+    let second = stored.ok()["__interrupt__"][0]["id"].clone();
+    let runs = format!("{thread}/runs");
+    let mut next = answer(json!({ second.as_str().unwrap(): "Monday" }));
+    next["after_seconds"] = json!(600);
+    let next = trips.client.call_as(&alice, "POST", &runs, Some(next));
+    let next = format!("{runs}/{}", next.await.ok()["run_id"].as_str().unwrap());
+    let mut late = answer(json!({ &id: "Oslo" }));
+    late["multitask_strategy"] = json!("interrupt");
+    let late = trips.client.call_as(&bob, "POST", &runs, Some(late)).await;
+    assert_eq!(late.status, StatusCode::CONFLICT);
+    assert_eq!(late.json["answered_by"], "alice");
+    let next = trips.client.call_as(&alice, "GET", &next, None).await.ok();
+    assert_eq!(next["status"], "pending");
+}
+
+/// Sends two answers to one interrupt at once, again and again: one is accepted, and counts. The other is told whose it was.
+async fn one_of_two_answers_wins(trips: &Trips, other: &Arc<Client>, strategies: &[&str]) {
+    let alice = trips.key("acme", "alice").await;
+    let bob = trips.key("acme", "bob").await;
+    for (round, strategy) in (0..50).zip(strategies.iter().cycle()) {
+        let (thread, id) = trips.start(&alice).await;
+        let path = format!("{thread}/runs");
         let mut sent = JoinSet::new();
-        for (key, name) in [(&alice, "alice"), (&bob, "bob")] {
-            let (client, key) = (trips.client.clone(), key.clone());
-            let path = format!("{thread}/runs");
-            let body = answer(json!({ &id: name }));
+        for (client, key, name) in [(&trips.client, &alice, "alice"), (other, &bob, "bob")] {
+            let (client, key, path) = (client.clone(), key.clone(), path.clone());
+            let mut body = answer(json!({ &id: name }));
+            body["multitask_strategy"] = json!(strategy);
             sent.spawn(async move {
                 let reply = client.call_as(&key, "POST", &path, Some(body)).await;
                 (name, reply)
@@ -272,10 +317,14 @@ async fn one_of_two_answers_wins(trips: Trips) {
         assert_eq!(
             (accepted.status, refused.status),
             (StatusCode::OK, StatusCode::CONFLICT),
-            "round {round}: {}",
+            "round {round}, {strategy}: {}",
             refused.json
         );
-        assert_eq!(refused.json["answered_by"], *winner, "round {round}");
+        assert_eq!(
+            refused.json["answered_by"], *winner,
+            "round {round}, {strategy}: {}",
+            refused.json
+        );
         assert!(refused.json["answered_at"].is_string());
         let run = accepted.json["run_id"].as_str().unwrap();
         let join = format!("{thread}/runs/{run}/join");
@@ -287,22 +336,44 @@ async fn one_of_two_answers_wins(trips: Trips) {
             (&json!(winner), &json!(winner)),
             "round {round}"
         );
-        let runs = format!("{thread}/runs");
-        let runs = trips.client.call_as(&alice, "GET", &runs, None).await.ok();
+        let runs = trips.client.call_as(&alice, "GET", &path, None).await.ok();
         assert_eq!(runs.as_array().unwrap().len(), 2, "round {round}");
     }
 }
 
+const STRATEGIES: &[&str] = &["enqueue", "reject"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_answers_at_once_wins_in_memory() {
-    one_of_two_answers_wins(Trips::in_memory().await).await;
+    let trips = Trips::in_memory().await;
+    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_answers_at_once_wins_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = Sqlite::open(folder.path().join("trips.db")).unwrap();
-    one_of_two_answers_wins(Trips::over(sqlite.clone(), Arc::new(sqlite)).await).await;
+    let trips = Trips::over(sqlite.clone(), Arc::new(sqlite)).await;
+    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_answers_at_once_wins_in_postgres() {
+    let schema = Schema::new();
+    let postgres = schema.connect().await;
+    let trips = Trips::over(postgres.clone(), Arc::new(postgres)).await;
+    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
+    drop(trips);
+    schema.drop_tables().await;
+}
+
+/// Servers do not wait for each other's requests, so the registry decides. It does if runs are refused on a busy thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_answers_at_once_to_two_servers_wins() {
+    let (store, registry) = (Memory::default(), Arc::new(MemoryRegistry::new()));
+    let trips = Trips::over(store.clone(), registry.clone()).await;
+    let other = Trips::over(store, registry).await;
+    one_of_two_answers_wins(&trips, &other.client, &["reject"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,6 @@
 //! Filters with hostile texts: on every store they are only texts, which match nothing and break nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::body::Body;
 use futures_util::future::join_all;
@@ -11,11 +10,11 @@ use superstep::checkpoint::Checkpointer;
 use superstep::prelude::*;
 use superstep::registry::{MemoryRegistry, Registry};
 use superstep::store::{MemoryStore, Store};
-use superstep_postgres::{Options, Postgres};
 use superstep_server::{Server, ServerBuilder};
 use superstep_sqlite::Sqlite;
 
 use crate::kit::Client;
+use crate::schema::Schema;
 
 #[derive(Clone, Debug, Default, State)]
 struct Note {
@@ -65,43 +64,8 @@ async fn hostile_filters_match_nothing_in_sqlite() {
 #[tokio::test]
 async fn hostile_filters_match_nothing_in_postgres() {
     let schema = Schema::new();
-    let mut options = Options::default();
-    options.schema.clone_from(&schema.name);
-    options.partitions = 2;
-    options.connections = 8;
-    let postgres = Postgres::connect_with(&schema.url, options).await;
-    check_all(server_over(&postgres.unwrap())).await;
+    check_all(server_over(&schema.connect().await)).await;
     schema.drop_tables().await;
-}
-
-/// A schema that no other test has.
-struct Schema {
-    url: String,
-    name: String,
-}
-
-impl Schema {
-    fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let made = MADE.fetch_add(1, Ordering::Relaxed);
-        Self {
-            url: superstep_conformance::services::url("postgres"),
-            name: format!("injections_{}_{made}", std::process::id()),
-        }
-    }
-
-    async fn drop_tables(&self) {
-        let connected = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await;
-        let (client, connection) = connected.unwrap();
-        let sql = format!(
-            "SET client_min_messages = error; DROP SCHEMA IF EXISTS \"{}\" CASCADE",
-            self.name
-        );
-        tokio::select! {
-            done = client.batch_execute(&sql) => done.unwrap(),
-            lost = connection => panic!("the connection ended: {lost:?}"),
-        }
-    }
 }
 
 /// Fills two tenants, searches one of them with every payload, and looks whether everything is still there.

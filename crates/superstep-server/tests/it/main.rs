@@ -26,6 +26,7 @@ mod protocol;
 mod quotas;
 mod receiver;
 mod routes;
+mod schema;
 mod streams;
 mod subgraphs;
 mod tenants;

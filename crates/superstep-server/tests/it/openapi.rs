@@ -309,3 +309,23 @@ async fn the_validator_finds_what_does_not_fit() {
     assert_eq!(problems(json!({ "value": null })), 1);
     assert_eq!(problems(json!([])), 3);
 }
+
+/// Studio's types are generated from a copy of the document.
+#[tokio::test]
+async fn studio_has_the_document_that_the_server_serves() {
+    let served = Document::read(&Client::new().await).await.0;
+    let copy = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studio/openapi.json");
+    let copied: Json = serde_json::from_str(&std::fs::read_to_string(copy).unwrap()).unwrap();
+    let names = |document: &Json, section: &str| -> Vec<String> {
+        let parts = document.pointer(section).and_then(Json::as_object);
+        parts.unwrap().keys().cloned().collect()
+    };
+    let why = "store `GET /openapi.json` as studio/openapi.json, and run `npm run types` there";
+    for section in ["/paths", "/components/schemas"] {
+        for name in names(&served, section) {
+            let part = |document: &Json| document.pointer(section).unwrap()[&name].clone();
+            assert_eq!(part(&copied), part(&served), "{name}: {why}");
+        }
+    }
+    assert_eq!(copied, served, "{why}");
+}

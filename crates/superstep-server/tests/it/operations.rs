@@ -12,7 +12,7 @@ use superstep::prelude::*;
 use superstep::registry::MemoryRegistry;
 use superstep::trace::Trace;
 use superstep::{Seq, ThreadId};
-use superstep_server::AccessRecord;
+use superstep_server::{AccessRecord, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -95,6 +95,81 @@ async fn a_server_that_drains_is_not_ready() {
     let reply = client.get("/superstep/ready").await;
     assert_eq!(reply.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(client.get("/ok").await.ok(), json!({ "ok": true }));
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Ticket {
+    answer: Option<String>,
+    #[state(append)]
+    closed_by: Vec<String>,
+}
+
+async fn ask(_: View<Ticket>, cx: NodeCx) -> Result<TicketUpdate, NodeError> {
+    let question = Interrupt::new("solved", json!({ "text": "Is it solved?" }));
+    let answer: String = cx.interrupt(question).await?;
+    Ok(TicketUpdate::default().answer(Some(answer)))
+}
+
+async fn close(_: View<Ticket>, _: NodeCx) -> Result<TicketUpdate, NodeError> {
+    Ok(TicketUpdate::default().closed_by("the new version".to_owned()))
+}
+
+/// The graph of a version: the new one has a node more.
+fn ticket(is_new: bool) -> Graph<Ticket> {
+    let builder = Graph::builder("ticket").node("ask", ask).edge(START, "ask");
+    let builder = match is_new {
+        true => builder
+            .node("close", close)
+            .edge("ask", "close")
+            .edge("close", END),
+        false => builder.edge("ask", END),
+    };
+    builder.build().unwrap()
+}
+
+#[tokio::test]
+async fn two_versions_serve_side_by_side_and_the_new_one_resumes_what_waits() {
+    let (store, registry) = (Memory::default(), Arc::new(MemoryRegistry::new()));
+    let serve = |is_new| {
+        let runtime = Runtime::new(store.clone());
+        let builder = Server::builder(runtime, registry.clone());
+        Client::of(builder.graph(ticket(is_new).definition()))
+    };
+    let old = serve(false).await;
+    let start = json!({ "assistant_id": "ticket", "input": {} });
+    let answer = |text: &str| json!({ "assistant_id": "ticket", "command": { "resume": text } });
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let thread = old.thread().await;
+        let values = old.wait(&thread, start.clone()).await;
+        assert!(values["__interrupt__"].is_array(), "{values}");
+        waiting.push(thread);
+    }
+    let new = serve(true).await;
+    let ready = json!({ "ready": true });
+    for server in [&old, &new] {
+        assert_eq!(server.get("/superstep/ready").await.ok(), ready);
+        let inbox = server.get("/superstep/inbox").await.ok();
+        assert_eq!(inbox.as_array().unwrap().len(), 3);
+    }
+    // A client that was led to the old version gets its answer through, and sees it at the new one.
+    let values = old.wait(&waiting[0], answer("yes")).await;
+    assert_eq!(values["answer"], "yes");
+    let state = new.get(&format!("{}/state", waiting[0])).await.ok();
+    assert_eq!(state["values"]["answer"], "yes");
+    assert_eq!(state["next"], json!([]));
+    // The new one resumes a thread of the old one, while that still runs and after it was drained.
+    for thread in &waiting[1..] {
+        let values = new.wait(thread, answer("no")).await;
+        assert_eq!(
+            (&values["answer"], &values["closed_by"]),
+            (&json!("no"), &json!(["the new version"]))
+        );
+        old.drain().await;
+        let drained = old.get("/superstep/ready").await;
+        assert_eq!(drained.status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(new.get("/superstep/ready").await.ok(), ready);
+    }
 }
 
 #[tokio::test]

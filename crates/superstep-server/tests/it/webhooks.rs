@@ -285,6 +285,46 @@ async fn a_delivery_outlives_its_server() {
     assert_eq!(received[0].id(), received[1].id());
 }
 
+/// Their senders share the registry. Each attempt is one sender's, and is received once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_servers_send_every_end_and_no_attempt_twice() {
+    let reactions = (0..30).map(|number| match number % 3 {
+        0 => Reaction::status("503 Service Unavailable"),
+        1 => Reaction::Slow,
+        _ => Reaction::status("204 No Content"),
+    });
+    let receiver = Receiver::start(reactions).await;
+    let host = format!("127.0.0.1:{}", receiver.port());
+    let (store, registry) = (Memory::default(), MemoryRegistry::new());
+    let serve = || {
+        let patient = WebhookAttempts {
+            timeout: Duration::from_secs(30),
+            max: 100,
+            ..ATTEMPTS
+        };
+        let builder = Client::builder(Runtime::new(store.clone()), &registry);
+        let builder = builder.webhook_attempts(patient);
+        Client::of(builder.allow_webhook_host(host.parse().unwrap()))
+    };
+    let servers = tokio::join!(serve(), serve());
+    let servers = [&servers.0, &servers.1];
+    let mut runs = Vec::new();
+    for number in 0..40 {
+        runs.push(start(servers[number % 2], "chat", &receiver.url()).await);
+    }
+    for (number, run) in runs.iter().enumerate() {
+        // The one that did not get the run knows it as well.
+        let delivered = delivery(servers[(number + 1) % 2], run, "delivered").await;
+        let received = receiver.received();
+        let of_run = received
+            .iter()
+            .filter(|one| one.json()["run_id"] == run.as_str());
+        let ids: Vec<&str> = of_run.map(Received::id).collect();
+        assert_eq!(json!(ids.len()), delivered["attempts"], "{run}");
+        assert!(ids.iter().all(|id| delivered["delivery_id"] == *id));
+    }
+}
+
 #[tokio::test]
 async fn a_receiver_that_is_gone_is_not_tried_again() {
     let receiver = Receiver::start([Reaction::status("410 Gone")]).await;

@@ -4,6 +4,7 @@ import { useMemo } from "react";
 
 import type { InboxItem } from "../../api/types.ts";
 import { type AgentQuestionView, questionOf } from "../../pure/agent_question.ts";
+import { oneLine } from "../../pure/inbox_order.ts";
 import { InterviewView } from "./analyze/InterviewView.tsx";
 import { CallView } from "./atris/CallView.tsx";
 import { ChoiceView } from "./atris/ChoiceView.tsx";
@@ -26,6 +27,11 @@ export function AgentQuestion({ item }: { item: InboxItem }) {
   );
 }
 
+/** A text of one short line is the title of the question already. */
+function unlessTitle(text: string): string {
+  return oneLine(text) === text.trim() ? "" : text;
+}
+
 function Question({ question, thread }: { question: AgentQuestionView; thread: string }) {
   switch (question.type) {
     case "reply":
@@ -37,13 +43,21 @@ function Question({ question, thread }: { question: AgentQuestionView; thread: s
     case "mail_question":
       return <MailQuestionView {...question} />;
     case "changes":
-      return <ChangeSetView changes={question.changes} />;
+      return (
+        <ChangeSetView changes={{ ...question.changes, summary: unlessTitle(question.changes.summary) }} />
+      );
     case "call":
       return <CallView call={question.call} />;
     case "gate":
       return <GateView gate={question.gate} thread={thread} />;
     case "interview":
-      return <InterviewView question={question.question} thread={thread} />;
+      return (
+        <InterviewView
+          question={question.question}
+          isTitle={!unlessTitle(question.question)}
+          thread={thread}
+        />
+      );
     case "choice":
       return <ChoiceView {...question} />;
     case "budget":

@@ -6,6 +6,7 @@ import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { ChangeList } from "../../ui/ChangeList.tsx";
 import { SchemaForm } from "../../ui/SchemaForm.tsx";
+import { Ticks } from "../../ui/Ticks.tsx";
 import { chooseWay, enteredOf, formOf, isComplete, isDirect, submitWay, takesFocus } from "./answering.ts";
 import { changeDraft, enter, partOf, useDraft } from "./drafts.ts";
 
@@ -54,7 +55,7 @@ function Choices({ group, item, at, part, isDisabled }: AnswerPartProps) {
             )}
           </Button>
           <span id={`${id}-${way.id}`} className="small muted">
-            <bdi>{text.causes(way.id, item.kind, part.action)}</bdi>
+            <Ticks text={text.causes(way.id, item.kind, part.action)} />
           </span>
         </li>
       ))}
@@ -124,7 +125,7 @@ function WayForm(props: AnswerPartProps & { way: AnswerWay }) {
       />
       {isEdit && <Changes way={way} entered={entered} />}
       <p className="small muted">
-        <bdi>{text.causes(way.id, item.kind, part.action)}</bdi>
+        <Ticks text={text.causes(way.id, item.kind, part.action)} />
       </p>
       <div className="row">
         <Button kind="primary" type="submit" disabled={isDisabled}>

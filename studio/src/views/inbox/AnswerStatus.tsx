@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "react";
 
 import type { Json } from "../../api/json.ts";
-import type { RaisedInterrupt } from "../../api/types.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { JsonTree } from "../../ui/JsonTree.tsx";
 import { LongText } from "../../ui/LongText.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { type FirstAnswer, firstText } from "./first_answer.ts";
 import { forget, type OutgoingAnswers, sendNow, undo } from "./outbox.ts";
 
 /** What became of an answer that was given. */
@@ -59,13 +59,13 @@ function Countdown({ until, way }: { until: number; way: string }) {
   return <p role="timer">{text.held(way, Math.max(0, Math.ceil(left / 1000)))}</p>;
 }
 
-/** Says who answered an interrupt, and what. */
-export function TakenNotice({ raised }: { raised: RaisedInterrupt | undefined }) {
+/** Says who answered an interrupt, when, and what. */
+export function TakenNotice({ raised }: { raised: FirstAnswer | undefined }) {
   const isClosed = raised?.status === "closed";
   return (
-    <Notice tone="warn" title={isClosed ? text.closed : text.first(raised?.answered_by || undefined)}>
+    <Notice tone="warn" title={firstText(raised)}>
       {!isClosed && <p>{text.firstNext}</p>}
-      {raised?.status === "answered" && (
+      {raised?.status === "answered" && raised.answer !== undefined && (
         <>
           <h3>{text.theirAnswer}</h3>
           <AnswerValue value={raised.answer as Json} />

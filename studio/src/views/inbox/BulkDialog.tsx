@@ -11,6 +11,7 @@ import { text as page } from "../../text/index.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { LongText } from "../../ui/LongText.tsx";
+import { Ticks } from "../../ui/Ticks.tsx";
 import { VirtualRows } from "../../ui/VirtualRows.tsx";
 import { acceptance } from "./answering.ts";
 import { outgoingOf, submitAnswers } from "./outbox.ts";
@@ -83,7 +84,7 @@ function BulkForm({ item, onDone }: { item: InboxItem; onDone: () => void }) {
   return (
     <>
       <p>
-        <bdi>{visibleText(text.read(actionOf(item) ?? ""))}</bdi>
+        <Ticks text={visibleText(text.read(actionOf(item) ?? ""))} />
       </p>
       {!data && <p role="status">{error ? String(error) : text.loading(items.length)}</p>}
       <div className="row">

@@ -28,12 +28,8 @@ export function InboxDetail({ inbox, selection }: { inbox: Inbox; selection: Sel
   }, [id]);
   return (
     <section ref={pane} className="inbox-detail" tabIndex={-1} aria-label={text.facts.title}>
-      <Button
-        kind="quiet"
-        className="inbox-back"
-        onClick={() => document.querySelector(".inbox")?.scrollIntoView()}
-      >
-        {text.toList}
+      <Button kind="quiet" className="inbox-back" onClick={() => setQuery({ item: undefined })}>
+        <span aria-hidden="true">‹</span> {text.toList}
       </Button>
       {missing === "looking" && <p role="status">{text.looking}</p>}
       {missing === "gone" && (

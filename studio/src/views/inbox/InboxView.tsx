@@ -82,7 +82,7 @@ function InboxBody({ inbox, selection, onOffsets }: InboxBodyProps) {
     );
   }
   return (
-    <div className="inbox-panes">
+    <div className="inbox-panes" data-open={selection.found !== undefined || selection.missing !== undefined}>
       <InboxList inbox={inbox} selected={selection.found} onOffsets={onOffsets} />
       <InboxDetail inbox={inbox} selection={selection} />
     </div>

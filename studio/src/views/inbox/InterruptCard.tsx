@@ -1,5 +1,6 @@
 import { memo, useEffect, useRef } from "react";
 import type { InboxItem } from "../../api/types.ts";
+import { ErrorBoundary } from "../../app/ErrorBoundary.tsx";
 import { useMay } from "../../app/me.ts";
 import { subjectOf } from "../../pure/inbox_order.ts";
 import { visibleText } from "../../pure/json_tree.ts";
@@ -50,7 +51,10 @@ export const InterruptCard = memo(function InterruptCard(props: InterruptCardPro
           <bdi>{visibleText(subjectOf(item))}</bdi>
         </h2>
       </header>
-      <AgentQuestion item={item} />
+      {/* A question in an unexpected form must not take the others with it. */}
+      <ErrorBoundary>
+        <AgentQuestion item={item} />
+      </ErrorBoundary>
       <Reasons item={item} />
       <Facts item={item} />
       {closed ?? <Answer group={group} item={item} outgoing={outgoing} />}

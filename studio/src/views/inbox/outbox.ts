@@ -3,20 +3,21 @@
  *
  * An answer is shown as given at once. One that causes effects outside is held for three seconds, so that it can be undone;
  * the others are sent immediately. If the server is away, the answer is sent when it is back: sending it twice is harmless,
- * because the server takes one answer for an interrupt.
+ * because the server takes one answer for an interrupt, and recognizes the same answer by its key.
  */
 
 import { useSyncExternalStore } from "react";
 
 import { answerInterrupts } from "../../api/actions.ts";
 import { queryClient } from "../../api/cache.ts";
-import { ApiProblem, request } from "../../api/client.ts";
-import type { Json } from "../../api/json.ts";
+import { ApiProblem, newKey, request } from "../../api/client.ts";
+import { isObject, type Json } from "../../api/json.ts";
 import { interruptsQuery, meQuery } from "../../api/queries.ts";
 import type { InboxItem, RaisedInterrupt, Run } from "../../api/types.ts";
 import { isSameAnswer } from "../../pure/answers.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { forgetDraft } from "./drafts.ts";
+import { type FirstAnswer, firstText } from "./first_answer.ts";
 import { showMessage } from "./messages.ts";
 
 export const HOLD_MS = 3000;
@@ -38,7 +39,7 @@ export type Phase =
   | { name: "sent" }
   | { name: "refused"; why: string }
   /** Another answer was first. */
-  | { name: "taken"; by: RaisedInterrupt | undefined };
+  | { name: "taken"; by: FirstAnswer };
 
 /** The answers to a thread that are sent together. */
 export interface OutgoingAnswers {
@@ -46,6 +47,8 @@ export interface OutgoingAnswers {
   batch: number;
   thread: string;
   given: readonly GivenAnswer[];
+  /** Every attempt has the same key, so the server takes one of them. */
+  key: string;
   attempts: number;
   phase: Phase;
 }
@@ -68,7 +71,7 @@ export function submitAnswers(given: readonly GivenAnswer[]): void {
   const isHeld = given.some(({ hasEffect }) => hasEffect);
   for (const [thread, answers] of threads) {
     const phase: Phase = isHeld ? { name: "held", until: Date.now() + HOLD_MS } : { name: "sending" };
-    put({ batch: batches, thread, given: answers, attempts: 0, phase });
+    put({ batch: batches, thread, given: answers, key: newKey(), attempts: 0, phase });
     if (isHeld)
       timers.set(
         thread,
@@ -151,25 +154,27 @@ function pump(): void {
 }
 
 async function deliver(entry: OutgoingAnswers): Promise<void> {
-  const { thread, batch, given } = entry;
+  const { thread, given } = entry;
   const assistant = given[0]?.item.assistant_id ?? given[0]?.item.graph_id ?? "";
   const answers = Object.fromEntries(given.map(({ item, answer }) => [item.interrupt.id, answer]));
   try {
-    const run = await answerInterrupts(thread, assistant, answers);
+    const run = await answerInterrupts(thread, assistant, answers, entry.key);
     markSent(entry);
     void confirm(entry, run);
   } catch (error) {
-    if (error instanceof ApiProblem && error.isTransient) {
-      setPhase(thread, batch, { name: "away" });
-      const delay = Math.min(500 * 2 ** entry.attempts, 4000);
-      timers.set(
-        thread,
-        setTimeout(() => sendThread(thread), delay),
-      );
-      return;
-    }
-    await explain(entry, error);
+    if (error instanceof ApiProblem && error.isTransient) sendLater(entry);
+    else await explain(entry, error);
   }
+}
+
+function sendLater({ thread, batch, attempts }: OutgoingAnswers): void {
+  if (entryOf(thread)?.batch !== batch) return;
+  setPhase(thread, batch, { name: "away" });
+  const delay = Math.min(250 * 2 ** attempts, 2000);
+  timers.set(
+    thread,
+    setTimeout(() => sendThread(thread), delay),
+  );
 }
 
 function markSent(entry: OutgoingAnswers): void {
@@ -183,36 +188,49 @@ function markSent(entry: OutgoingAnswers): void {
 
 /** Finds out why the server refused an answer: another was first, or it does not fit. */
 async function explain(entry: OutgoingAnswers, error: unknown): Promise<void> {
-  const { thread, batch, attempts } = entry;
+  const { thread, attempts } = entry;
   const why = error instanceof Error ? error.message : String(error);
   const status = error instanceof ApiProblem ? error.status : 0;
   if (status === 422 || status === 403 || status === 401) return refuse(entry, why);
-  // A thread that is running now may be running with the answer of somebody else, which is stored a moment later.
+  const named = firstOf(error);
+  if (named && attempts === 1) take(entry, named);
+  // A thread that is running now may be running with the answer of another person, which is stored a moment later.
   for (let looks = 0; looks < 6; looks += 1) {
     const raised = await lookUp(thread);
-    if (!raised) return setPhase(thread, batch, { name: "taken", by: undefined });
+    // The page cannot say what became of the answer before the server is back.
+    if (!raised) return named ? take(entry, named) : sendLater(entry);
     const closed = closedOf(entry, raised);
     if (closed) {
       // The server took the first attempt, and its response was lost.
-      const isOurs = attempts > 1 && isOwn(entry, closed);
+      const isOurs = attempts > 1 && (await isOwn(entry, closed));
       return isOurs ? markSent(entry) : take(entry, closed);
     }
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
+  if (named) return take(entry, named);
   refuse(entry, status === 409 ? text.busy : why);
+}
+
+/** Reads who was first from a refusal, which comes before the answer is stored. */
+function firstOf(error: unknown): FirstAnswer | undefined {
+  if (!(error instanceof ApiProblem) || error.status !== 409 || !isObject(error.body)) return undefined;
+  const { answered_by: by, answered_at: at } = error.body;
+  if (by === undefined && at === undefined) return undefined;
+  return {
+    status: "answered",
+    answered_by: typeof by === "string" ? by : null,
+    answered_at: typeof at === "string" ? at : null,
+  };
 }
 
 function refuse(entry: OutgoingAnswers, why: string): void {
   setPhase(entry.thread, entry.batch, { name: "refused", why });
 }
 
-function take(entry: OutgoingAnswers, by: RaisedInterrupt): void {
+function take(entry: OutgoingAnswers, by: FirstAnswer): void {
+  const isKnown = entryOf(entry.thread)?.phase.name === "taken";
   setPhase(entry.thread, entry.batch, { name: "taken", by });
-  showMessage(
-    by.status === "answered" ? text.first(by.answered_by || undefined) : text.closed,
-    "warn",
-    entry.thread,
-  );
+  if (!isKnown) showMessage(firstText(by), "warn", entry.thread);
 }
 
 async function lookUp(thread: string): Promise<RaisedInterrupt[] | undefined> {
@@ -229,9 +247,12 @@ function closedOf({ given }: OutgoingAnswers, raised: RaisedInterrupt[]): Raised
   );
 }
 
-function isOwn({ given }: OutgoingAnswers, raised: RaisedInterrupt): boolean {
+/** Whether the server took our answer. Two people may give the same one, so names decide where callers have names. */
+async function isOwn({ given }: OutgoingAnswers, raised: RaisedInterrupt): Promise<boolean> {
   const mine = given.find(({ item }) => item.interrupt.id === raised.id);
-  return mine !== undefined && raised.status === "answered" && isSameAnswer(mine.answer, raised.answer);
+  if (!mine || raised.status !== "answered" || !isSameAnswer(mine.answer, raised.answer)) return false;
+  const me = await queryClient.fetchQuery(meQuery).catch(() => undefined);
+  return me?.is_authenticated !== true || raised.answered_by === me.principal;
 }
 
 /** Two answers may be accepted at the same moment. The run of the second then fails, and its sender learns who was first. */
@@ -241,7 +262,7 @@ async function confirm(entry: OutgoingAnswers, run: Run): Promise<void> {
     const raised = await lookUp(entry.thread);
     const closed = raised && closedOf(entry, raised);
     if (!closed) continue;
-    if (isOwn(entry, closed)) return;
+    if (await isOwn(entry, closed)) return;
     const mine = await queryClient.fetchQuery(meQuery).catch(() => undefined);
     const path = `/threads/${encodeURIComponent(entry.thread)}/runs/${encodeURIComponent(run.run_id)}`;
     const ended = await request<Run>(path).catch(() => undefined);

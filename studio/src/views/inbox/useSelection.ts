@@ -2,10 +2,12 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef } from "react";
+import { LIVE_MS } from "../../api/cache.ts";
 import { interruptsQuery } from "../../api/queries.ts";
 import type { InboxItem, RaisedInterrupt } from "../../api/types.ts";
 import { setQuery } from "../../app/location.ts";
 import { groupOf } from "../../pure/inbox_order.ts";
+import { useMedia } from "../thread/media.ts";
 import { type OutgoingAnswers, useOutbox } from "./outbox.ts";
 import { type FoundItem, type Inbox, useFoundItem } from "./useInbox.ts";
 
@@ -51,21 +53,26 @@ function useRaised(item: InboxItem | undefined, isEnabled: boolean) {
   const query = useQuery({
     ...interruptsQuery(item?.thread_id ?? ""),
     enabled: isEnabled && item !== undefined,
+    refetchInterval: LIVE_MS,
   });
   const raised = query.data?.find(({ id }) => id === item?.interrupt.id);
   return { raised, isKnown: isEnabled && !query.isPending };
 }
+
+/** There is room for the list or for a question, not for both. As in the style sheet. */
+const NARROW = "(max-width: 48rem)";
 
 /** Selects the first item if none is selected, and the next one when the answer to the selected one has arrived. */
 export function useAdvance(id: string | undefined, inbox: Inbox, selection: Selection): void {
   const outbox = useOutbox();
   const { places, total } = inbox;
   const { found } = selection;
+  const isNarrow = useMedia(NARROW);
   useEffect(() => {
-    if (id) return;
+    if (id || isNarrow) return;
     const first = places.get(0);
     if (first) setQuery({ item: first.interrupt.id });
-  }, [id, places]);
+  }, [id, places, isNarrow]);
   const isListed = found !== undefined && places.get(found.place) === found.item;
   const isSent = found !== undefined && isSentBy(outbox.get(found.item.thread_id), found.item);
   useEffect(() => {
@@ -75,8 +82,11 @@ export function useAdvance(id: string | undefined, inbox: Inbox, selection: Sele
 }
 
 function isSentBy(entry: OutgoingAnswers | undefined, item: InboxItem): boolean {
-  if (entry?.phase.name !== "sent") return false;
-  return entry.given.some((given) => given.item.interrupt.id === item.interrupt.id);
+  return entry?.phase.name === "sent" && isGiven(entry, item);
+}
+
+function isGiven(entry: OutgoingAnswers | undefined, item: InboxItem): boolean {
+  return entry?.given.some((given) => given.item.interrupt.id === item.interrupt.id) ?? false;
 }
 
 /** Returns the next item without an answer, after a place or else before it. */
@@ -86,7 +96,7 @@ export function openFrom(
   places: ReadonlyMap<number, InboxItem>,
   outbox: ReadonlyMap<string, OutgoingAnswers>,
 ): InboxItem | undefined {
-  const isOpen = (item: InboxItem | undefined) => item && !outbox.has(item.thread_id);
+  const isOpen = (item: InboxItem | undefined) => item && !isGiven(outbox.get(item.thread_id), item);
   for (let at = place; at < total; at += 1) if (isOpen(places.get(at))) return places.get(at);
   for (let at = Math.min(place, total) - 1; at >= 0; at -= 1)
     if (isOpen(places.get(at))) return places.get(at);

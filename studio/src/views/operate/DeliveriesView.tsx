@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
-
 import type { Delivery } from "../../api/types.ts";
 import { usePageLocation } from "../../app/location.ts";
 import { useMay } from "../../app/me.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { operate } from "../../text/operate.ts";
 import { Badge, type Tone } from "../../ui/Badge.tsx";
 import { Button } from "../../ui/Button.tsx";
@@ -103,7 +103,7 @@ function DeliveryTable({ deliveries }: { deliveries: readonly Delivery[] }) {
         const label = row.status === "pending" ? text.now : text.again;
         return (
           <Button
-            aria-label={text.againOf(label, row.webhook)}
+            aria-label={text.againOf(label, visibleText(row.webhook))}
             disabled={again.isBusy}
             onClick={() => again.run(row.delivery_id)}
           >

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
-
 import { Link } from "../../app/Link.tsx";
 import { hrefOf, usePageLocation } from "../../app/location.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { operate } from "../../text/operate.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Foreign } from "./Foreign.tsx";
@@ -68,7 +68,7 @@ function Node({ node, chosen }: { node: NamespaceNode; chosen: readonly string[]
           <Button
             kind="quiet"
             aria-expanded={isOpen}
-            aria-label={isOpen ? text.collapse(node.name) : text.expand(node.name)}
+            aria-label={isOpen ? text.collapse(visibleText(node.name)) : text.expand(visibleText(node.name))}
             onClick={() => setIsOpen(!isOpen)}
           >
             <span className="operate-chevron" aria-hidden="true">

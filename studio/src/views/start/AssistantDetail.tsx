@@ -1,10 +1,10 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-
 import type { Json } from "../../api/json.ts";
 import type { Assistant, AssistantVersion } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf } from "../../app/location.ts";
 import { useMay } from "../../app/me.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { assistants as text } from "../../text/start.ts";
 import { Badge } from "../../ui/Badge.tsx";
 import { Button } from "../../ui/Button.tsx";
@@ -26,14 +26,14 @@ export function AssistantDetail({ assistant }: { assistant: Assistant }) {
           <bdi>{shownName(assistant)}</bdi>
         </h1>
         <Badge>
-          <bdi>{assistant.graph_id}</bdi>
+          <bdi>{visibleText(assistant.graph_id)}</bdi>
         </Badge>
         <span className="spacer" />
         <Link href={hrefOf(["assistants"])}>{text.unknownNext}</Link>
       </header>
       {assistant.description && (
         <p className="start-lead">
-          <bdi>{assistant.description}</bdi>
+          <bdi>{visibleText(assistant.description)}</bdi>
         </p>
       )}
       <div className="row">
@@ -84,7 +84,7 @@ function VersionRow({ version, isInUse }: { version: AssistantVersion; isInUse: 
         <h3>{name}</h3>
         {isInUse && <Badge tone="good">{text.inUse}</Badge>}
         <span className="muted small">
-          <bdi>{version.name}</bdi> · <Time at={version.created_at} />
+          <bdi>{visibleText(version.name)}</bdi> · <Time at={version.created_at} />
         </span>
         <span className="spacer" />
         {!isInUse && may("admin") && (

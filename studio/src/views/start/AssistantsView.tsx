@@ -1,11 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-
 import { assistantsQuery } from "../../api/queries.ts";
 import type { Assistant } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf } from "../../app/location.ts";
 import { useMay } from "../../app/me.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { fork } from "../../text/fork.ts";
 import { assistants as text } from "../../text/start.ts";
 import { Button } from "../../ui/Button.tsx";
@@ -107,12 +107,12 @@ function Row({ assistant }: { assistant: Assistant }) {
         </Link>
         {description && (
           <p className="muted small">
-            <bdi>{description.slice(0, 200)}</bdi>
+            <bdi>{visibleText(description.slice(0, 200))}</bdi>
           </p>
         )}
       </td>
       <td>
-        <bdi className="mono">{graph}</bdi>
+        <bdi className="mono">{visibleText(graph)}</bdi>
       </td>
       <td>{text.version(version)}</td>
       <td>

@@ -1,18 +1,19 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-
 import { cancelRun, createThread, startRun } from "../../api/actions.ts";
 import { isObject, type Json, type JsonObject } from "../../api/json.ts";
 import { runsQuery, threadQuery } from "../../api/queries.ts";
 import type { Assistant, Thread } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf, navigate } from "../../app/location.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { start } from "../../text/start.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Failure, Loading } from "../../ui/Notice.tsx";
 import { SchemaForm } from "../../ui/SchemaForm.tsx";
 import { ThreadInterrupts } from "../inbox/ThreadInterrupts.tsx";
 import { MessagesPane } from "../thread/messages/MessagesPane.tsx";
+import { shownName } from "./AssistantCard.tsx";
 import { Composer } from "./Composer.tsx";
 import { useDraft } from "./draft.ts";
 
@@ -46,7 +47,7 @@ export function ChatView({ assistant, channel, schema, thread }: ChatViewProps) 
       <ChatHead assistant={assistant} thread={thread} />
       <div className="chat-messages">
         {found.data && <MessagesPane thread={found.data} assistant={id} checkpoint={undefined} />}
-        {thread && !found.data && !found.error && <Loading what={assistant.name} />}
+        {thread && !found.data && !found.error && <Loading what={shownName(assistant)} />}
         {!thread && <p className="muted">{start.chatEmpty}</p>}
       </div>
       {found.error && !found.data && <Failure error={found.error} onRetry={() => void found.refetch()} />}
@@ -67,7 +68,7 @@ function ChatHead({ assistant, thread }: Pick<ChatViewProps, "assistant" | "thre
   return (
     <header>
       <h1>
-        <bdi>{start.chatTitle(assistant.name)}</bdi>
+        <bdi>{start.chatTitle(shownName(assistant))}</bdi>
       </h1>
       <span className="spacer" />
       {thread && <Link href={hrefOf(["start", assistant.assistant_id])}>{start.newChat}</Link>}
@@ -111,7 +112,7 @@ function Failed({ error }: { error: unknown }) {
   const message = isObject(error) && typeof error.message === "string" ? error.message : "";
   return (
     <span className="field-problem">
-      {start.chatFailed} <bdi>{message.slice(0, 500)}</bdi>
+      {start.chatFailed} <bdi>{visibleText(message.slice(0, 500))}</bdi>
     </span>
   );
 }

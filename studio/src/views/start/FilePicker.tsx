@@ -1,6 +1,6 @@
 import { type DragEvent, useId, useRef, useState } from "react";
-
 import { checkFiles, type FileChoice, type FileNeed, formatBytes } from "../../pure/input_form.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { start } from "../../text/start.ts";
 import { Button } from "../../ui/Button.tsx";
 import { droppedFiles, listedFiles, type PickedFile } from "./picked_files.ts";
@@ -75,9 +75,13 @@ function Names({ files, onRemove }: { files: PickedFile[]; onRemove: (path: stri
     <ul className="file-names">
       {files.slice(0, SHOWN).map((file) => (
         <li key={file.path} className="row">
-          <bdi className="mono">{file.path}</bdi>
+          <bdi className="mono">{visibleText(file.path)}</bdi>
           <span className="muted small">{formatBytes(file.bytes)}</span>
-          <Button kind="quiet" aria-label={start.fileRemove(file.path)} onClick={() => onRemove(file.path)}>
+          <Button
+            kind="quiet"
+            aria-label={start.fileRemove(visibleText(file.path))}
+            onClick={() => onRemove(file.path)}
+          >
             ×
           </Button>
         </li>
@@ -94,7 +98,7 @@ function Refused({ refused }: { refused: FileChoice<PickedFile>["refused"] }) {
       <ul>
         {refused.slice(0, 5).map(({ path, why }) => (
           <li key={`${path} ${why}`}>
-            <bdi className="mono">{path}</bdi>: {start.refusals[why]}
+            <bdi className="mono">{visibleText(path)}</bdi>: {start.refusals[why]}
           </li>
         ))}
         {refused.length > 5 && <li>{start.filesMore(refused.length - 5)}</li>}
@@ -111,7 +115,7 @@ interface ChooseButtonProps {
   onFiles: (files: PickedFile[]) => void;
 }
 
-/** A button in front of the browser's own field, which cannot be styled. */
+/** A button instead of the browser's own field, which cannot be styled and would be a second button of the same name. */
 function ChooseButton({ id, name, isMany = false, isFolder = false, onFiles }: ChooseButtonProps) {
   const input = useRef<HTMLInputElement>(null);
   return (
@@ -120,9 +124,7 @@ function ChooseButton({ id, name, isMany = false, isFolder = false, onFiles }: C
         ref={input}
         id={id}
         type="file"
-        className="visually-hidden"
-        tabIndex={-1}
-        aria-label={name}
+        hidden
         multiple={isMany || isFolder}
         {...(isFolder && { webkitdirectory: "" })}
         onChange={(event) => {

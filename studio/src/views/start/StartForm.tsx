@@ -1,6 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
-
+import { newKey } from "../../api/client.ts";
 import { isObject, type Json, type JsonObject } from "../../api/json.ts";
 import type { Assistant } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
@@ -16,6 +16,7 @@ import {
   readJson,
   uploadPaths,
 } from "../../pure/input_form.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { start } from "../../text/start.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Failure } from "../../ui/Notice.tsx";
@@ -50,7 +51,7 @@ export function StartForm({ assistant, schema, agent }: StartFormProps) {
   const [draft, setDraft] = useDraft<StartDraft>(draftKey, {
     value: {},
     json: null,
-    id: crypto.randomUUID(),
+    id: newKey(),
   });
   const [files, setFiles] = useState<FileChoice<PickedFile>>({ accepted: [], refused: [] });
   const [isTried, setTried] = useState(false);
@@ -177,7 +178,9 @@ function FormHead(props: { assistant: Assistant; agent: AgentName | undefined; o
       </header>
       <p className="muted start-lead">
         <bdi>
-          {agent ? start.agents[agent].what : (assistant.description ?? start.graph(assistant.graph_id))}
+          {agent
+            ? start.agents[agent].what
+            : visibleText(assistant.description ?? start.graph(assistant.graph_id))}
         </bdi>
       </p>
       {agent && (

@@ -8,7 +8,7 @@ import { useMay } from "../../app/me.ts";
 import { isAgent, startKind } from "../../pure/input_form.ts";
 import { start } from "../../text/start.ts";
 import { Failure, Loading, Notice } from "../../ui/Notice.tsx";
-import { AssistantCard } from "./AssistantCard.tsx";
+import { AssistantCard, shownName } from "./AssistantCard.tsx";
 import { ChatView } from "./ChatView.tsx";
 import { StartForm } from "./StartForm.tsx";
 import "./start.css";
@@ -66,7 +66,7 @@ function Starter({ assistant, thread }: { assistant: Assistant; thread: string |
   const schemas = useQuery(schemasQuery(assistant.assistant_id));
   if (!schemas.data) {
     const problem = schemas.error && <Failure error={schemas.error} onRetry={() => void schemas.refetch()} />;
-    return <div className="view">{problem ?? <Loading what={assistant.name} />}</div>;
+    return <div className="view">{problem ?? <Loading what={shownName(assistant)} />}</div>;
   }
   const schema = schemas.data.input_schema;
   const kind = startKind(assistant.graph_id, schema);
@@ -76,7 +76,7 @@ function Starter({ assistant, thread }: { assistant: Assistant; thread: string |
   return (
     <div className="view">
       {kind.kind === "closed" ? (
-        <Notice title={assistant.name}>
+        <Notice title={shownName(assistant)}>
           <p>{start.notFromHere}</p>
           <Link href={hrefOf(["start"])}>{start.all}</Link>
         </Notice>

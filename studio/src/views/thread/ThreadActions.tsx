@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
+import { lazyView } from "../../app/lazy_view.ts";
 
 import { cancelRun } from "../../api/actions.ts";
 import { runsQuery } from "../../api/queries.ts";
@@ -14,7 +15,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Failure } from "../../ui/Notice.tsx";
 import { deleteThread } from "./actions.ts";
 
-const ForkDialog = lazy(() =>
+const ForkDialog = lazyView(() =>
   import("./fork/ForkDialog.tsx").then((module) => ({ default: module.ForkDialog })),
 );
 const view = text.view;

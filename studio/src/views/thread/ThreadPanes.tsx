@@ -1,12 +1,18 @@
 import * as Tabs from "@radix-ui/react-tabs";
-import { type ComponentType, lazy, memo, type ReactNode, Suspense } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type ComponentType, memo, type ReactNode, Suspense } from "react";
+import { lazyView } from "../../app/lazy_view.ts";
 
-import type { Thread } from "../../api/types.ts";
+import { isObject } from "../../api/json.ts";
+import { schemasQuery } from "../../api/queries.ts";
+import type { GraphSchema } from "../../api/types.ts";
 import { ErrorBoundary } from "../../app/ErrorBoundary.tsx";
 import { setQuery, usePageLocation } from "../../app/location.ts";
 import { thread as text } from "../../text/thread.ts";
 import { Loading } from "../../ui/Notice.tsx";
 import { AgentPane, hasAgentPane } from "../agents/AgentPane.tsx";
+import { ThreadInterrupts } from "../inbox/ThreadInterrupts.tsx";
+import { useThreadItems } from "../inbox/useInbox.ts";
 import { ComparePane } from "./ComparePane.tsx";
 import { FilesPane } from "./FilesPane.tsx";
 import type { PaneProps } from "./pane.ts";
@@ -15,15 +21,20 @@ import { StatePane } from "./StatePane.tsx";
 type TabName = keyof typeof text.view.tabs;
 const tabs = text.view.tabs;
 
+function QuestionPane({ thread }: PaneProps) {
+  return <ThreadInterrupts thread={thread.thread_id} />;
+}
+
 const PANES: Record<TabName, ComponentType<PaneProps>> = {
+  question: QuestionPane,
   agent: memo(AgentPane),
-  graph: lazy(() => import("./graph/GraphPane.tsx").then((module) => ({ default: module.GraphPane }))),
-  messages: lazy(() =>
+  graph: lazyView(() => import("./graph/GraphPane.tsx").then((module) => ({ default: module.GraphPane }))),
+  messages: lazyView(() =>
     import("./messages/MessagesPane.tsx").then((module) => ({ default: module.MessagesPane })),
   ),
   state: memo(StatePane),
-  trace: lazy(() => import("./trace/TracePane.tsx").then((module) => ({ default: module.TracePane }))),
-  branches: lazy(() =>
+  trace: lazyView(() => import("./trace/TracePane.tsx").then((module) => ({ default: module.TracePane }))),
+  branches: lazyView(() =>
     import("./fork/BranchesPane.tsx").then((module) => ({ default: module.BranchesPane })),
   ),
   compare: memo(ComparePane),
@@ -38,9 +49,12 @@ interface ThreadPanesProps extends PaneProps {
 /** The panes of a thread: the graph next to the others if there is room, otherwise one of them. */
 export const ThreadPanes = memo(function ThreadPanes({ graph, isWide, ...pane }: ThreadPanesProps) {
   const { query } = usePageLocation();
-  const names = tabNames(graph, isWide);
+  const { data: schemas } = useQuery({ ...schemasQuery(pane.assistant), enabled: !hasAgentPane(graph) });
+  const hasQuestion = useThreadItems(pane.thread.thread_id).length > 0 && isWide;
+  const names = tabNames(graph, isWide, hasQuestion);
   const wanted = names.find((name) => name === query.get("tab"));
-  const tab = wanted ?? (query.has("compare") ? "compare" : defaultTab(pane.thread, graph));
+  const first = hasQuestion ? "question" : defaultTab(graph, schemas);
+  const tab = wanted ?? (query.has("compare") ? "compare" : first);
   return (
     <div className="thread-panes">
       {isWide && (
@@ -56,14 +70,15 @@ export const ThreadPanes = memo(function ThreadPanes({ graph, isWide, ...pane }:
       >
         <Tabs.List className="thread-tab-list" aria-label={text.view.panes}>
           {names.map((name) => (
-            <Tabs.Trigger key={name} value={name} className="thread-tab">
+            <Tabs.Trigger key={name} value={name} className="thread-tab" data-tab={name}>
               {tabs[name]}
             </Tabs.Trigger>
           ))}
         </Tabs.List>
         {names.map((name) => (
-          <Tabs.Content key={name} value={name} className="thread-tab-content">
-            <div className="thread-tab-scroll">
+          <Tabs.Content key={name} value={name} className="thread-tab-content" tabIndex={-1}>
+            {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
+            <div className="thread-tab-scroll" tabIndex={0}>
               <PaneBox name={name} pane={pane} />
             </div>
           </Tabs.Content>
@@ -73,17 +88,19 @@ export const ThreadPanes = memo(function ThreadPanes({ graph, isWide, ...pane }:
   );
 });
 
-function tabNames(graph: string, isWide: boolean): TabName[] {
+/** With room for a graph, an open question is a tab, so that the graph stays in sight. */
+function tabNames(graph: string, isWide: boolean, hasQuestion: boolean): TabName[] {
   const all: TabName[] = ["messages", "state", "graph", "trace", "branches", "compare", "files"];
   const names = isWide ? all.filter((name) => name !== "graph") : all;
-  return hasAgentPane(graph) ? ["agent", ...names] : names;
+  const first: TabName[] = hasQuestion ? ["question"] : [];
+  return hasAgentPane(graph) ? [...first, "agent", ...names] : [...first, ...names];
 }
 
-/** A thread without messages opens at its state. */
-function defaultTab(thread: Thread, graph: string): TabName {
+/** A thread of a graph without messages opens at its state. */
+function defaultTab(graph: string, schemas: GraphSchema | undefined): TabName {
   if (hasAgentPane(graph)) return "agent";
-  const { messages } = (thread.values ?? {}) as { messages?: unknown };
-  return thread.values && !Array.isArray(messages) ? "state" : "messages";
+  const properties = isObject(schemas?.state_schema) ? schemas.state_schema.properties : undefined;
+  return isObject(properties) && !("messages" in properties) ? "state" : "messages";
 }
 
 /** A pane that fails or is being loaded does not disturb the others. */

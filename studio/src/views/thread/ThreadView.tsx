@@ -83,11 +83,13 @@ function RunThread({ thread, graph, assistant }: { thread: Thread; graph: string
         assistant={assistant}
         checkpoint={shown ?? tree?.current ?? undefined}
       />
-      <ErrorBoundary>
-        <div className="thread-interrupts">
-          <ThreadInterrupts thread={id} />
-        </div>
-      </ErrorBoundary>
+      {!isWide && (
+        <ErrorBoundary>
+          <div className="thread-interrupts">
+            <ThreadInterrupts thread={id} />
+          </div>
+        </ErrorBoundary>
+      )}
       {!isWide && bar}
       <ThreadPanes thread={thread} graph={graph} assistant={assistant} checkpoint={shown} isWide={isWide} />
       {isWide && bar}

@@ -1,11 +1,12 @@
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
+import { lazyView } from "../../app/lazy_view.ts";
 
 import { thread as text } from "../../text/thread.ts";
 import { Loading } from "../../ui/Notice.tsx";
 import { ThreadList } from "./ThreadList.tsx";
 import "./thread.css";
 
-const ThreadView = lazy(() => import("./ThreadView.tsx").then((module) => ({ default: module.ThreadView })));
+const ThreadView = lazyView(() => import("./ThreadView.tsx").then((module) => ({ default: module.ThreadView })));
 
 /** The list of threads, or the thread that the path names. */
 export default function ThreadsSection({ path }: { path: string[] }) {

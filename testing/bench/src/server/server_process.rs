@@ -54,7 +54,12 @@ impl ServerProcess {
     }
 
     /// Starts ours for several tenants, each with a limit of requests per second. Their API keys are in its folder.
-    pub(super) fn for_tenants(lab: &Lab, folder: &Path, tenants: usize, limit: u32) -> anyhow::Result<Self> {
+    pub(super) fn for_tenants(
+        lab: &Lab,
+        folder: &Path,
+        tenants: usize,
+        limit: u32,
+    ) -> anyhow::Result<Self> {
         let settings = [format!("tenants={tenants}"), format!("limit={limit}")];
         Self::ours(lab, folder, None, &settings)
     }

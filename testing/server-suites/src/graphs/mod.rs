@@ -9,6 +9,7 @@ mod lab;
 mod python;
 mod react;
 mod settings;
+mod simulator;
 
 use std::sync::Arc;
 
@@ -30,6 +31,8 @@ pub(crate) enum GraphSet {
     Lab,
     /// Those that the web apps are driven with, and those of the lab.
     Apps,
+    /// Random programs of the simulator, named `sim-` and their seed.
+    Simulator,
 }
 
 impl GraphSet {
@@ -41,8 +44,9 @@ impl GraphSet {
             "react" => Ok(Self::React),
             "lab" => Ok(Self::Lab),
             "apps" => Ok(Self::Apps),
+            "simulator" => Ok(Self::Simulator),
             unknown => Err(format!(
-                "use python, javascript, react, lab or apps, not `{unknown}`"
+                "use python, javascript, react, lab, apps or simulator, not `{unknown}`"
             )),
         }
     }
@@ -55,6 +59,7 @@ impl GraphSet {
             Self::React => "react",
             Self::Lab => "lab",
             Self::Apps => "apps",
+            Self::Simulator => "simulator",
         }
     }
 
@@ -66,6 +71,7 @@ impl GraphSet {
             Self::React => react::graphs(),
             Self::Lab => lab::graphs(),
             Self::Apps => Ok([lab::graphs()?, apps::graphs()?].concat()),
+            Self::Simulator => simulator::graphs(),
         }
     }
 
@@ -73,7 +79,7 @@ impl GraphSet {
     pub(crate) fn assistant_settings(self) -> Vec<(&'static str, AssistantChange)> {
         match self {
             Self::JavaScript => javascript::assistant_settings(),
-            Self::Python | Self::React | Self::Lab | Self::Apps => Vec::new(),
+            Self::Python | Self::React | Self::Lab | Self::Apps | Self::Simulator => Vec::new(),
         }
     }
 }
@@ -153,6 +159,7 @@ fn every_graph_builds_under_the_name_that_clients_use() {
             "two_nodes"
         ]
     );
+    assert_eq!(names(GraphSet::Simulator).len(), 200);
 }
 
 #[test]
@@ -163,6 +170,7 @@ fn sets_are_found_by_name() {
         GraphSet::React,
         GraphSet::Lab,
         GraphSet::Apps,
+        GraphSet::Simulator,
     ] {
         assert_eq!(GraphSet::parse(set.as_str()), Ok(set));
     }

@@ -9,7 +9,7 @@ use archie_agent::{Exit, Terminal, state_of};
 use archie_analyze::state::{AppState, PromptType, Role, Section, Support};
 use superstep_llm::Script;
 
-use super::{Person, settings};
+use super::{Person, only_thread, settings};
 use crate::agents::AGENTS;
 use crate::app::App;
 use crate::commands::analyze::{AnalyzeArgs, handle_analyze_command};
@@ -17,8 +17,7 @@ use crate::session::Session;
 use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
-    let folder = &folder.join("analyze");
-    let notes = folder.join("notes");
+    let notes = folder.join("analyze/notes");
     fs::create_dir_all(&notes)?;
     fs::write(
         notes.join("a.md"),
@@ -29,9 +28,9 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         "Kafka was proposed, but nobody here has run Kafka.\nWe have one machine.\n",
     )?;
     fs::write(notes.join("c.png"), b"\x89PNG")?;
-    let model = "script:demo".to_owned();
+    let model = MODEL.to_owned();
     let app = App::open(settings(folder, &model)?, AGENTS).await?;
-    let script = Arc::new(Script::parse("demo", include_str!("analyze.json"))?);
+    let script = Arc::new(Script::parse("demo-analyze", SCRIPT)?);
     app.models.put(&model, script.clone());
     let says = ["yes, per customer", "not done yet", "SOLUTION APPROVED"];
     let person = Person::new(console, quiet, says);
@@ -51,9 +50,8 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     };
     let exit = handle_analyze_command(&args, &model, &session).await?;
     ensure!(exit == Exit::Done, "it ended with {exit:?}");
-    let rows = app.runtime.threads(&Default::default()).await?;
-    ensure!(rows.len() == 1, "there are {} threads", rows.len());
-    let thread = app.thread_of(&rows[0])?;
+    let row = only_thread(&app, "analyze").await?;
+    let thread = app.thread_of(&row)?;
     check(&state_of(&*thread).await?)?;
     let written = fs::read_to_string(notes.join("analysis_result.md"))?;
     for section in Section::ALL {
@@ -64,10 +62,13 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         );
     }
     script.finish()?;
-    person.line(&format!("archie> trace {}", rows[0].thread));
+    person.line(&format!("archie> trace {}", row.thread));
     person.line(thread.trace().await?.to_string().trim_end());
     Ok(())
 }
+
+pub(super) const MODEL: &str = "script:demo-analyze";
+pub(super) const SCRIPT: &str = include_str!("analyze.json");
 
 fn check(state: &AppState) -> anyhow::Result<()> {
     let roles: Vec<_> = state

@@ -1,7 +1,6 @@
 //! Demo of `atris`, from recorded responses of Audius: a complete question, one that lacks a value, and one that would change
 //! data.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::ensure;
@@ -9,7 +8,7 @@ use archie_agent::{Exit, Terminal, state_of};
 use archie_atris::state::AtrisState;
 use archie_atris::{AUDIUS, record_answer};
 
-use super::{Person, settings};
+use super::{Person, only_thread, settings};
 use crate::agents::AGENTS;
 use crate::app::App;
 use crate::commands::atris::{AtrisArgs, handle_atris_command};
@@ -17,8 +16,6 @@ use crate::session::Session;
 use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
-    let folder = &folder.join("atris");
-    fs::create_dir(folder)?;
     let mut app = App::open(settings(folder, "script:none")?, AGENTS).await?;
     app.settings.model = None;
     let recorded: serde_json::Value = serde_json::from_str(include_str!("atris.json"))?;
@@ -52,9 +49,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         };
         let exit = handle_atris_command(&args, &session).await?;
         ensure!(exit == wanted, "`{query}` ended with {exit:?}");
-        let rows = app.runtime.threads(&Default::default()).await?;
-        ensure!(rows.len() == 1, "there are {} threads", rows.len());
-        thread = Some(rows[0].thread.to_string());
+        thread = Some(only_thread(&app, "atris").await?.thread.to_string());
     }
     let (thread, _) = app.find(&thread.unwrap_or_default()).await?;
     check_answers(&state_of(&*thread).await?)

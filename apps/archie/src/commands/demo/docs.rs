@@ -9,7 +9,7 @@ use archie_agent::{Exit, Terminal, state_of};
 use archie_docs::state::DocsState;
 use superstep_llm::Script;
 
-use super::{Person, settings};
+use super::{Person, only_thread, settings};
 use crate::agents::AGENTS;
 use crate::app::App;
 use crate::commands::docs::{DocsArgs, handle_docs_command};
@@ -17,8 +17,7 @@ use crate::session::Session;
 use crate::terminal::Console;
 
 pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
-    let folder = folder.join("docs");
-    let repo = folder.join("shop");
+    let repo = folder.join("docs/shop");
     for (path, text) in [
         (
             "Cargo.toml",
@@ -37,9 +36,9 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         fs::create_dir_all(path.parent().unwrap_or(&repo))?;
         fs::write(path, text)?;
     }
-    let model = "script:docs".to_owned();
-    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
-    let script = Arc::new(Script::parse("docs", include_str!("docs.json"))?);
+    let model = MODEL.to_owned();
+    let app = App::open(settings(folder, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo-docs", SCRIPT)?);
     app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, []);
     let session = Session {
@@ -58,9 +57,8 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     person.line("archie> docs ./shop --agents file-structure,dependency-analyzer");
     let exit = handle_docs_command(&args, &model, &session).await?;
     ensure!(exit == Exit::Done, "it ended with {exit:?}");
-    let rows = app.runtime.threads(&Default::default()).await?;
-    ensure!(rows.len() == 1, "there are {} threads", rows.len());
-    let thread = app.thread_of(&rows[0])?;
+    let row = only_thread(&app, "docs").await?;
+    let thread = app.thread_of(&row)?;
     let state: DocsState = state_of(&*thread).await?;
     let scores: Vec<_> = state
         .results
@@ -95,7 +93,10 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     person.line("archie> docs ./shop --check    # after src/cash.rs was added");
     let stale = handle_docs_command(&check, "", &session).await?;
     ensure!(stale == Exit::Failed, "the pages should be stale");
-    person.line(&format!("archie> trace {}", rows[0].thread));
+    person.line(&format!("archie> trace {}", row.thread));
     person.line(thread.trace().await?.to_string().trim_end());
     Ok(())
 }
+
+pub(super) const MODEL: &str = "script:demo-docs";
+pub(super) const SCRIPT: &str = include_str!("docs.json");

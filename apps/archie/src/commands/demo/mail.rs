@@ -18,14 +18,14 @@ use crate::commands::mail::{IngestArgs, handle_ingest};
 use crate::inbox::items;
 use crate::terminal::Console;
 
-pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
-    let folder = folder.join("mail");
+pub(super) async fn tour(home: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = home.join("mail");
     fs::create_dir(&folder)?;
     let mbox = folder.join("mbox");
     fs::write(&mbox, MAILS)?;
-    let model = "script:demo-mail".to_owned();
-    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
-    let script = Arc::new(Script::parse("demo-mail", include_str!("mail.json"))?);
+    let model = MODEL.to_owned();
+    let app = App::open(settings(home, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo-mail", SCRIPT)?);
     app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, []);
     person.line("archie> mail ingest ./mbox");
@@ -67,6 +67,9 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     script.finish()?;
     Ok(())
 }
+
+pub(super) const MODEL: &str = "script:demo-mail";
+pub(super) const SCRIPT: &str = include_str!("mail.json");
 
 const MAILS: &str = "\
 From news@example.com Mon Jan  6 08:00:00 2025

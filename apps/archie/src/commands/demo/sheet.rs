@@ -17,14 +17,14 @@ use crate::commands::sheet::handle_sheet_command;
 use crate::session::Session;
 use crate::terminal::Console;
 
-pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
-    let folder = folder.join("sheet");
+pub(super) async fn tour(home: &Path, console: &Console, quiet: bool) -> anyhow::Result<()> {
+    let folder = home.join("sheet");
     fs::create_dir(&folder)?;
     let file = folder.join("sales.xlsx");
     fs::write(&file, include_bytes!("sales.xlsx"))?;
-    let model = "script:demo".to_owned();
-    let app = App::open(settings(&folder, &model)?, AGENTS).await?;
-    let script = Arc::new(Script::parse("demo", include_str!("sheet.json"))?);
+    let model = MODEL.to_owned();
+    let app = App::open(settings(home, &model)?, AGENTS).await?;
+    let script = Arc::new(Script::parse("demo-sheet", SCRIPT)?);
     app.models.put(&model, script.clone());
     let person = Person::new(console, quiet, ["y"]);
     let session = Session {
@@ -60,3 +60,6 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     script.finish()?;
     Ok(())
 }
+
+pub(super) const MODEL: &str = "script:demo-sheet";
+pub(super) const SCRIPT: &str = include_str!("sheet.json");

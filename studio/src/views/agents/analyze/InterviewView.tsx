@@ -11,17 +11,20 @@ import { Interview } from "./Interview.tsx";
 const text = agents.analyze;
 
 /** A question of the interview, with the lines of the notes that it is about next to it. */
-export function InterviewView({ question, thread }: { question: string; thread: string }) {
+export function InterviewView(props: { question: string; isTitle: boolean; thread: string }) {
+  const { question, isTitle, thread } = props;
   const { data } = useQuery({ ...stateQuery(thread), refetchInterval: false });
   const analysis = useMemo(() => analysisOf(data?.values), [data?.values]);
   const related = useMemo(() => relatedLines(question, analysis.notes), [question, analysis.notes]);
   return (
     <div className="stack">
       <div className="agent-beside">
-        <section className="agent-asked stack">
-          <h3>{text.question}</h3>
-          <Words text={question} />
-        </section>
+        {!isTitle && (
+          <section className="agent-asked stack">
+            <h3>{text.question}</h3>
+            <Words text={question} />
+          </section>
+        )}
         <section className="stack">
           <h3>{text.evidence}</h3>
           {data && related.length === 0 && <p className="muted">{text.noEvidence}</p>}

@@ -7,7 +7,7 @@ import { agents } from "../../../text/agents.ts";
 import { Facts } from "../parts/Facts.tsx";
 import { Notes } from "../parts/Notes.tsx";
 import { Section } from "../parts/Section.tsx";
-import { Word } from "../parts/Words.tsx";
+import { TickedWord } from "../parts/Words.tsx";
 import { Scores } from "./Scores.tsx";
 import { Versions } from "./Versions.tsx";
 
@@ -24,8 +24,7 @@ export function GateView({ gate, thread }: { gate: Gate; thread: string }) {
   }));
   return (
     <div className="stack">
-      <Section level={3} title={text.gate(gate.agent)}>
-        <p className="muted">{text.round(gate.iteration, gate.maxIterations)}</p>
+      <Section level={3} title={text.scores}>
         <Scores scores={scores} threshold={gate.threshold} />
         <Facts
           facts={[
@@ -38,7 +37,7 @@ export function GateView({ gate, thread }: { gate: Gate; thread: string }) {
         <ol className="agent-numbers">
           {gate.questions.map((question, at) => (
             <li key={at}>
-              <Word text={question} />
+              <TickedWord text={question} />
             </li>
           ))}
         </ol>

@@ -30,6 +30,7 @@ export function MailPane({ thread, state }: { thread: string; state: ThreadState
       {ended && <p className="notice">{text.endings[ended] ?? ended}</p>}
       <Section title={text.triage}>
         <Triage
+          isNamed
           classification={textOf(values, "classification_decision") ?? ""}
           reasoning={textOf(values, "reasoning") ?? ""}
           quote={textOf(values, "quote") ?? ""}
@@ -38,7 +39,7 @@ export function MailPane({ thread, state }: { thread: string; state: ThreadState
         <Notes title={text.degraded} notes={values.degraded ? [String(values.degraded)] : []} />
       </Section>
       <Section title={text.received}>
-        <ReceivedMailCard mail={mailOfInput(values.email_input)} />
+        <ReceivedMailCard mail={mailOfInput(values.email_input)} isNamed />
         {values.marked_as_read === true && <p className="muted">{text.markedRead}</p>}
       </Section>
       <Section title={text.drafts}>

@@ -7,10 +7,11 @@ const text = agents.mail;
 const word = (value: string) => value && <Word text={value} />;
 
 /** A mail that arrived. A stranger wrote all of it. */
-export function ReceivedMailCard({ mail, title = text.received }: { mail: ReceivedMail; title?: string }) {
+export function ReceivedMailCard(props: { mail: ReceivedMail; title?: string; isNamed?: boolean }) {
+  const { mail, title = text.received, isNamed = false } = props;
   return (
     <article className="agent-mail" data-kind="received" aria-label={title}>
-      <p className="agent-mail-kind small muted">{title}</p>
+      {!isNamed && <p className="agent-mail-kind small muted">{title}</p>}
       <h3>{mail.subject ? <Word text={mail.subject} /> : text.noSubject}</h3>
       <Facts
         facts={[

@@ -27,10 +27,12 @@ function OutgoingMail({ envelope, body }: { envelope: Envelope; body: string }) 
   return (
     <article className="agent-mail" data-kind="outgoing" aria-label={text.outgoing}>
       <p className="agent-mail-kind small muted">{text.outgoing}</p>
-      <h3>
-        <Word text={envelope.subject} />
-      </h3>
-      <Facts facts={[[text.from, <Word key="from" text={envelope.from} />]]} />
+      <Facts
+        facts={[
+          [text.subject, <Word key="subject" text={envelope.subject} />],
+          [text.from, <Word key="from" text={envelope.from} />],
+        ]}
+      />
       <Recipients title={text.recipients(recipients.length)} recipients={recipients} />
       <Words text={body} linesMax={400} charsMax={20_000} />
       {envelope.attachments.length > 0 && (

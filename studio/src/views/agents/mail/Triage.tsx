@@ -7,13 +7,19 @@ const text = agents.mail;
 const tones: Record<string, Tone> = { respond: "accent", notify: "warn" };
 
 /** What triage took a mail for, why, and the sentence that decided it. */
-export function Triage(props: { classification: string; reasoning: string; quote: string }) {
-  const { classification, reasoning, quote } = props;
+export function Triage(props: {
+  classification: string;
+  reasoning: string;
+  quote: string;
+  /** Whether a heading above it says what it is. */
+  isNamed?: boolean;
+}) {
+  const { classification, reasoning, quote, isNamed = false } = props;
   if (!classification) return <p className="muted">{text.notTriaged}</p>;
   return (
     <div className="stack">
       <p className="row">
-        <strong>{text.triage}</strong>
+        {!isNamed && <strong>{text.triage}</strong>}
         <Badge tone={tones[classification] ?? "plain"}>
           {text.classification[classification] ?? <Word text={classification} />}
         </Badge>

@@ -1,4 +1,4 @@
-import { Word } from "./Words.tsx";
+import { TickedWord } from "./Words.tsx";
 
 /** Sentences to read before one answers. */
 export function Notes({
@@ -17,7 +17,7 @@ export function Notes({
       <ul className="agent-list">
         {notes.map((note, at) => (
           <li key={at} className="agent-note">
-            <Word text={note} />
+            <TickedWord text={note} />
           </li>
         ))}
       </ul>

@@ -22,6 +22,26 @@ export function Word({ text }: { text: string }) {
   );
 }
 
+/** The same, with names between backticks as code. */
+export function TickedWord({ text }: { text: string }) {
+  const parts = text.split("`");
+  // An odd backtick is a character like any other.
+  if (parts.length % 2 === 0) return <Word text={text} />;
+  return (
+    <bdi>
+      {parts.map((part, at) =>
+        at % 2 === 0 ? (
+          <Word key={at} text={part} />
+        ) : (
+          <code key={at}>
+            <Word text={part} />
+          </code>
+        ),
+      )}
+    </bdi>
+  );
+}
+
 interface WordsProps {
   text: string;
   /** Code and data: every character has the same width. */

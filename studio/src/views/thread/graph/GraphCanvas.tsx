@@ -71,8 +71,10 @@ function Drawing({ activity, view, placed }: CanvasProps & { placed: PlacedGraph
       >
         <EdgeLayer placed={placed} activity={activity} />
       </ReactFlow>
-      <Legend />
-      <ZoomBar fit={FIT} />
+      <div className="graph-foot">
+        <Legend />
+        <ZoomBar fit={FIT} />
+      </div>
     </div>
   );
 }

@@ -1,7 +1,8 @@
 import "./graph.css";
 
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useMemo, useRef } from "react";
+import { Suspense, useMemo, useRef } from "react";
+import { lazyView } from "../../../app/lazy_view.ts";
 
 import { graphQuery } from "../../../api/queries.ts";
 import { ErrorBoundary } from "../../../app/ErrorBoundary.tsx";
@@ -17,7 +18,7 @@ import { useActivity } from "./use_activity.ts";
 import { type GraphView, useGraphView } from "./use_view.ts";
 
 /** The canvas and its layout are large, and only this view needs them. */
-const GraphCanvas = lazy(async () => ({ default: (await import("./GraphCanvas.tsx")).GraphCanvas }));
+const GraphCanvas = lazyView(async () => ({ default: (await import("./GraphCanvas.tsx")).GraphCanvas }));
 
 /** The graph of a thread's assistant, with what ran in it until the selected checkpoint. */
 export function GraphPane(props: PaneProps) {

@@ -15,7 +15,7 @@ function sizeOf({ node, isOpen }: VisibleNode): LayoutNode {
   if (kind === "start" || kind === "end") return { id, parent, isOpen, width: 64, height: 28 };
   const letters = Math.min(visibleName(node.name).length, 28);
   const width = Math.max(172, Math.round(letters * 8.2) + (kind === "group" ? 72 : 40));
-  return { id, parent, isOpen, width, height: 62 };
+  return { id, parent, isOpen, width, height: 56 };
 }
 
 function layoutInput({ nodes, edges }: VisibleGraph): LayoutInput {

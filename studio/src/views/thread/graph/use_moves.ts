@@ -90,7 +90,7 @@ function useFirstView(flow: Flow, places: Places, activity: GraphActivity, ref: 
   const latest = useRef(activity);
   latest.current = activity;
   const show = useCallback(() => {
-    const box = ref.current?.getBoundingClientRect();
+    const box = ref.current?.querySelector(".react-flow")?.getBoundingClientRect();
     const { nodes } = places.current.layout;
     if (!box || box.width === 0 || nodes.length === 0) return;
     const width = Math.max(...nodes.map((node) => node.x + node.width));

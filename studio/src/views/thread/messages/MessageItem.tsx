@@ -151,7 +151,7 @@ function LiveBody({ message }: { message: LiveMessage }) {
 
 function LiveCall({ block }: { block: LiveBlock }) {
   return (
-    <section className="call" aria-label={text.call.title(block.callName)}>
+    <section className="call" aria-label={text.call.title(visibleText(block.callName))}>
       <header className="row">
         <span aria-hidden="true">{text.signs.tool}</span>
         <strong className="mono">

@@ -44,7 +44,7 @@ export function ToolCallCard(props: CardProps) {
   const output = result?.text ?? live?.output ?? "";
   const isError = outcome === "error";
   return (
-    <section className="call" aria-label={text.call.title(call.name)}>
+    <section className="call" aria-label={text.call.title(visibleText(call.name))}>
       <header className="row">
         <span aria-hidden="true">{text.signs.tool}</span>
         <strong className="mono">

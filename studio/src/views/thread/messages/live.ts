@@ -3,8 +3,8 @@
 import { useSyncExternalStore } from "react";
 
 import { refreshThread } from "../../../api/actions.ts";
-import { ApiProblem, send } from "../../../api/client.ts";
-import { EventParser, type ServerEvent } from "../../../api/events.ts";
+import { send } from "../../../api/client.ts";
+import { follow, type ServerEvent } from "../../../api/events.ts";
 import { foldAll, type LiveThread, NOTHING_LIVE } from "../../../pure/event_fold.ts";
 
 export interface LiveView extends LiveThread {
@@ -50,9 +50,9 @@ class LiveStore {
   #connect(): void {
     const aborter = new AbortController();
     this.#aborter = aborter;
-    void followEvents(this.#thread, {
+    void follow({
       signal: aborter.signal,
-      since: () => this.#newest(),
+      connect: (signal) => requestEvents(this.#thread, this.#since(), signal),
       onEvent: (event) => this.#take(event),
       onConnection: (isConnected) => this.#set({ ...this.#view, isConnected }),
       // A thread that is gone or not allowed stays so: the view says it where it reads the state.
@@ -65,8 +65,10 @@ class LiveStore {
     stores.delete(this.#thread);
   }
 
-  #newest(): string | undefined {
-    return this.#batch.findLast(({ id }) => id !== undefined)?.id ?? this.#view.last;
+  /** From where to continue. Some events come again then, and are folded once. */
+  #since(): string | undefined {
+    this.#flush();
+    return this.#view.since;
   }
 
   #take(event: ServerEvent): void {
@@ -122,49 +124,14 @@ export function useLiveThread(thread: string | undefined): LiveView {
   return useSyncExternalStore(subscribe, snapshot);
 }
 
-interface FollowOptions {
-  signal: AbortSignal;
-  /** The id of the newest event that was seen. */
-  since: () => string | undefined;
-  onEvent: (event: ServerEvent) => void;
-  onConnection: (isOpen: boolean) => void;
-}
-
 /**
- * Follows the events of all runs of a thread, from the beginning of the newest one. `GET …/stream` shows a run only in the modes that
+ * Asks for the events of all runs of a thread, from the beginning of the newest one. `GET …/stream` shows a run only in the modes that
  * its caller asked for, so tokens of most runs are missing there; this stream has them, whoever started the run.
  */
-async function followEvents(thread: string, options: FollowOptions): Promise<void> {
-  const { signal, since, onEvent, onConnection } = options;
-  for (let failures = 0; !signal.aborted; failures++) {
-    try {
-      const last = since();
-      const json = {
-        channels: ["lifecycle", "messages", "tools"],
-        ...(last !== undefined && { since: Number(last) }),
-      };
-      const path = `/threads/${encodeURIComponent(thread)}/stream/events`;
-      const response = await send(path, { method: "POST", json, signal });
-      onConnection(true);
-      failures = 0;
-      await readEvents(response, onEvent);
-    } catch (error) {
-      if (signal.aborted) return;
-      if (error instanceof ApiProblem && !error.isTransient) throw error;
-    }
-    if (signal.aborted) return;
-    onConnection(false);
-    await new Promise((resolve) => setTimeout(resolve, Math.min(250 * 2 ** failures, 5000)));
-  }
-}
-
-async function readEvents(response: Response, onEvent: (event: ServerEvent) => void): Promise<void> {
-  const parser = new EventParser();
-  const decoder = new TextDecoder();
-  const reader = response.body?.getReader();
-  for (;;) {
-    const chunk = await reader?.read();
-    if (!chunk || chunk.done) return;
-    for (const event of parser.push(decoder.decode(chunk.value, { stream: true }))) onEvent(event);
-  }
+function requestEvents(thread: string, since: string | undefined, signal: AbortSignal): Promise<Response> {
+  const json = {
+    channels: ["lifecycle", "messages", "tools"],
+    ...(since !== undefined && { since: Number(since) }),
+  };
+  return send(`/threads/${encodeURIComponent(thread)}/stream/events`, { method: "POST", json, signal });
 }

@@ -19,7 +19,7 @@ interface GridProps {
 }
 
 const ROW_PX = 34;
-const NARROW_ROW_PX = 58;
+const NARROW_ROW_PX = 44;
 
 /** The rows of the trace. The grid has the focus and names the active row, so the focus stays when rows come and go. */
 export function TraceGrid(props: GridProps) {

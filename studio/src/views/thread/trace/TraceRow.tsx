@@ -98,7 +98,9 @@ function Name({ row, isSlow, isExpensive, onToggle }: RowProps) {
       >
         {isExpandable && (isExpanded ? "▾" : "▸")}
       </span>
-      <span className="trace-kind small">{visibleText(text.kinds[span.kind] ?? span.kind)}</span>
+      {!nameOf(span).startsWith(span.kind) && (
+        <span className="trace-kind small">{visibleText(text.kinds[span.kind] ?? span.kind)}</span>
+      )}
       <bdi className="trace-label" title={visibleText(nameOf(span))}>
         {isWait(span) ? text.waits[span.kind as keyof typeof text.waits] : visibleText(nameOf(span))}
       </bdi>

@@ -1,0 +1,269 @@
+/**
+ * Reads the stored log of a thread of a simulated program, without the server's and the page's own code: folds what was written into
+ * states, and finds checkpoints, branches, costs and labels in it.
+ */
+
+import type { Json, JsonObject } from "../src/api/json.ts";
+
+/** A stored value: a byte for the codec, then JSON. */
+type Bytes = number[];
+
+interface Next {
+  tasks: { node: string }[];
+}
+
+type Frame = { node: string; task: string | null }[];
+
+interface TaskWrite {
+  node: string;
+  updates: Bytes[];
+  events: Bytes[];
+  cached: boolean;
+}
+
+interface Change {
+  FrameOpened?: { frame: Frame; input: Bytes | null; next: Next };
+  FrameAdvanced?: { frame: Frame; writes: TaskWrite[]; next: Next };
+  StateWritten?: { update: Bytes | null };
+  Replanned?: Next;
+  Forked?: { thread: string | null; seq: number };
+}
+
+export interface StoredEntry {
+  seq: number;
+  entry: {
+    kind: "Input" | "Step" | "Attempt" | "Stop" | "Update" | "Fork" | "Resume";
+    parent: number;
+    changes: Change[];
+    stop: Json;
+    extensions: [tag: number, bytes: number[]][];
+  };
+}
+
+/** A graph that was entered. */
+interface OpenGraph {
+  path: Frame;
+  values: JsonObject;
+  next: string[];
+  step: number;
+  isOpen: boolean;
+  /** The entry that wrote each item of `facts`, and the node. */
+  writers: { seq: number; node: string | null }[];
+}
+
+interface Position {
+  graphs: Map<string, OpenGraph>;
+  restarts: number;
+}
+
+export interface ReadCheckpoint {
+  seq: number;
+  isBeforeInput: boolean;
+  parent: ReadCheckpoint | undefined;
+  source: "input" | "loop" | "update" | "fork";
+  step: number;
+  next: string[];
+  values: JsonObject;
+  subgraphs: { name: string; values: JsonObject }[];
+  writers: { seq: number; node: string | null }[];
+}
+
+export interface ReadCall {
+  kind: "model" | "tool";
+  fields: JsonObject;
+}
+
+export interface ReadLog {
+  /** In the order of the log. */
+  checkpoints: ReadCheckpoint[];
+  current: ReadCheckpoint;
+  calls: ReadCall[];
+}
+
+/** The tag of the extension with the number of updates that an edit made. */
+const EDITS = 8;
+
+const decode = (bytes: Bytes): Json => JSON.parse(Buffer.from(bytes.slice(1)).toString("utf8")) as Json;
+const keyOf = (path: Frame) => JSON.stringify(path);
+const ROOT = keyOf([]);
+
+export function readLog(log: StoredEntry[]): ReadLog {
+  const positions = new Map<number, Position>([[0, { graphs: new Map(), restarts: 0 }]]);
+  const checkpoints: ReadCheckpoint[] = [];
+  // The checkpoint that an entry has or follows.
+  const newest = new Map<number, ReadCheckpoint | undefined>();
+  const calls: ReadCall[] = [];
+  let last = 0;
+  for (const { seq, entry } of log) {
+    const before = positions.get(forkedFrom(entry.changes) ?? entry.parent);
+    if (!before) throw new Error(`entry ${seq} follows ${entry.parent}, which is not there`);
+    const now = structuredClone(before);
+    for (const change of entry.changes) {
+      apply(now, change, seq);
+      for (const write of change.FrameAdvanced?.writes ?? []) if (!write.cached) calls.push(...callsOf(write));
+    }
+    const edits = entry.extensions.find(([tag]) => tag === EDITS)?.[1][0];
+    const isPlainFork = entry.kind === "Fork" && edits === undefined;
+    if (isPlainFork && now.graphs.has(ROOT)) now.restarts += 1;
+    positions.set(seq, now);
+    const parent = newest.get(entry.parent);
+    newest.set(seq, parent);
+    last = seq;
+    const source = sourceOf(entry.kind, before, now, edits);
+    if (!source) continue;
+    const found = checkpointOf(now, { seq, source, parent });
+    const isInput = entry.kind === "Input" || (entry.kind === "Update" && !before.graphs.has(ROOT));
+    if (isInput) {
+      const values = before.graphs.get(ROOT)?.values ?? {};
+      const input: ReadCheckpoint = {
+        ...found,
+        isBeforeInput: true,
+        source: "input",
+        step: found.step - 1,
+        next: ["__start__"],
+        values,
+        subgraphs: [],
+        writers: before.graphs.get(ROOT)?.writers ?? [],
+      };
+      checkpoints.push(input);
+      found.parent = input;
+    }
+    checkpoints.push(found);
+    newest.set(seq, found);
+  }
+  const current = newest.get(last);
+  if (!current) throw new Error("the log has no checkpoint");
+  return { checkpoints, current, calls };
+}
+
+function forkedFrom(changes: Change[]): number | undefined {
+  return changes.find((change) => change.Forked)?.Forked?.seq;
+}
+
+function sourceOf(kind: StoredEntry["entry"]["kind"], before: Position, now: Position, edits: number | undefined) {
+  const [then, root] = [before.graphs.get(ROOT), now.graphs.get(ROOT)];
+  const isRootStep = root !== undefined && then?.step !== root.step;
+  if (kind === "Input") return "loop";
+  if (kind === "Step") return isRootStep ? "loop" : undefined;
+  if (kind === "Update") return isRootStep ? "update" : undefined;
+  if (kind !== "Fork" || edits === 0) return undefined;
+  return edits === undefined ? "fork" : "update";
+}
+
+function apply(now: Position, change: Change, seq: number): void {
+  const { FrameOpened: opened, FrameAdvanced: advanced, StateWritten: written, Replanned: replanned } = change;
+  if (opened) open(now, opened, seq);
+  if (advanced) {
+    const graph = now.graphs.get(keyOf(advanced.frame));
+    if (!graph) throw new Error(`entry ${seq} continues a graph that was not entered`);
+    graph.values.bells = [];
+    for (const { node, updates } of advanced.writes)
+      for (const update of updates) write(graph, decode(update), { seq, node });
+    graph.next = nodesOf(advanced.next);
+    graph.step += 1;
+    leave(now, advanced.frame);
+  }
+  const root = now.graphs.get(ROOT);
+  if (root && written?.update) write(root, decode(written.update), { seq, node: null });
+  if (root && replanned) root.next = nodesOf(replanned);
+}
+
+/** Whatever was open inside of a graph has ended with its superstep. */
+function leave(now: Position, path: Frame): void {
+  for (const [key, graph] of now.graphs) {
+    const isInside = graph.path.length > path.length && path.every((part, at) => same(part, graph.path[at]));
+    if (!isInside) continue;
+    // A subgraph that lives as long as its thread keeps its state.
+    if (graph.path.every(({ task }, at) => at < path.length || task === null)) graph.isOpen = false;
+    else now.graphs.delete(key);
+  }
+}
+
+const same = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
+
+function open(now: Position, opened: NonNullable<Change["FrameOpened"]>, seq: number): void {
+  const key = keyOf(opened.frame);
+  const known = now.graphs.get(key);
+  const parent = now.graphs.get(keyOf(opened.frame.slice(0, -1)));
+  const isShared = opened.input === null && opened.frame.length > 0;
+  const graph: OpenGraph = known ?? {
+    path: opened.frame,
+    values: isShared ? structuredClone(parent?.values ?? {}) : { ...EMPTY },
+    next: [],
+    step: -1,
+    isOpen: true,
+    writers: isShared ? [...(parent?.writers ?? [])] : [],
+  };
+  if (known && key === ROOT) now.restarts += 1;
+  if (opened.input) {
+    graph.values.bells = [];
+    write(graph, decode(opened.input), { seq, node: "__start__" });
+  }
+  graph.next = nodesOf(opened.next);
+  graph.step += 1;
+  graph.isOpen = true;
+  now.graphs.set(key, graph);
+  leave(now, opened.frame);
+}
+
+/** The channels of every simulated program. */
+const EMPTY = { log: [], total: 0, notes: [], bells: [], turns: {}, facts: [], s0: 0, s1: 0, s2: 0, s3: 0, s4: 0, s5: 0 };
+
+function write(graph: OpenGraph, update: Json, writer: { seq: number; node: string | null }): void {
+  const { values } = graph;
+  for (const [name, value] of Object.entries(update as JsonObject)) {
+    if (name === "log" || name === "facts" || name === "bells") {
+      const items = value as Json[];
+      values[name] = [...(values[name] as Json[]), ...items];
+      if (name === "facts") graph.writers.push(...items.map(() => writer));
+    } else if (name === "total") {
+      values.total = [value].flat().reduce<number>((sum, each) => sum + Number(each), Number(values.total));
+    } else if (name === "turns") {
+      const turns = { ...(values.turns as Record<string, number>) };
+      for (const each of [value].flat() as Record<string, number>[])
+        for (const [who, count] of Object.entries(each)) turns[who] = (turns[who] ?? 0) + count;
+      values.turns = Object.fromEntries(Object.entries(turns).sort(([a], [b]) => (a < b ? -1 : 1)));
+    } else if (name === "notes") {
+      values.notes = merge(values.notes as JsonObject[], value as { put?: JsonObject; remove?: string }[]);
+    } else values[name] = value;
+  }
+}
+
+function merge(notes: JsonObject[], writes: { put?: JsonObject; remove?: string }[]): JsonObject[] {
+  let merged = [...notes];
+  for (const { put, remove } of writes) {
+    if (remove !== undefined) merged = merged.filter(({ id }) => id !== remove);
+    const place = put ? merged.findIndex(({ id }) => id === put.id) : -1;
+    if (put && place >= 0) merged[place] = put;
+    else if (put) merged.push(put);
+  }
+  return merged;
+}
+
+const nodesOf = (next: Next) => next.tasks.map(({ node }) => node);
+
+function checkpointOf(
+  now: Position,
+  made: Pick<ReadCheckpoint, "seq" | "source" | "parent">,
+): ReadCheckpoint {
+  const root = now.graphs.get(ROOT);
+  if (!root) throw new Error(`entry ${made.seq} has no state`);
+  const { values, next, step, writers } = structuredClone(root);
+  return {
+    ...made,
+    isBeforeInput: false,
+    step: step + now.restarts,
+    next,
+    values,
+    writers,
+    subgraphs: [],
+  };
+}
+
+function callsOf(write: TaskWrite): ReadCall[] {
+  return write.events.flatMap((event) => {
+    const value = decode(event) as JsonObject;
+    const { span, fields } = typeof value === "object" && value !== null ? value : {};
+    return span === "model" || span === "tool" ? [{ kind: span, fields: fields as JsonObject }] : [];
+  });
+}

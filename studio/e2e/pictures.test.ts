@@ -1,0 +1,137 @@
+/**
+ * Pictures of every view, light and dark, on a desktop and on a phone, from the real program.
+ *
+ * They are compared with the sheets in `docs/images/studio`, on which each picture is small: that shows another layout, another
+ * colour or a missing part, and not how a machine smooths its letters, how long a run took or which id it has.
+ * `UPDATE=1` writes the sheets and the pictures of the documentation anew; `PICTURES=dir` writes all pictures in full size.
+ */
+
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { openBrowser, WatchedPage } from "./browser.ts";
+import {
+  crop,
+  decodePng,
+  differenceOf,
+  encodePng,
+  type Picture,
+  placeOnSheet,
+  sheetOf,
+  shrink,
+} from "./images.ts";
+import { type Scene, startScene, VIEWS, type View } from "./pictures.ts";
+
+const FOLDER = join(import.meta.dirname, "../../docs/images/studio");
+const isUpdate = process.env.UPDATE === "1";
+const folder = process.env.PICTURES;
+
+const SIZES = {
+  desktop: { width: 1280, height: 800, factor: 4, columns: 5 },
+  phone: { width: 390, height: 844, factor: 3, columns: 12 },
+} as const;
+const THEMES = ["light", "dark"] as const;
+/** Pictures that the documentation shows, with their theme. */
+const SHOWN: Record<string, (typeof THEMES)[number]> = { inbox: "light", thread: "light", trace: "dark" };
+const TOLERANCE = 0.02;
+
+type Size = keyof typeof SIZES;
+type SheetName = `${Size}-${(typeof THEMES)[number]}`;
+
+let browser: Browser;
+let scene: Scene;
+let watched: WatchedPage;
+const taken = new Map<SheetName, Picture[]>();
+
+beforeAll(async () => {
+  [browser, scene] = await Promise.all([openBrowser(), startScene()]);
+  watched = await WatchedPage.open(browser, scene.lab.page);
+  await watched.page.clock.setFixedTime(scene.now);
+});
+
+afterAll(async () => {
+  await watched?.close();
+  await browser?.close();
+  await scene?.lab.stop();
+});
+
+/** All four in the long test, and two that differ in everything otherwise. */
+const VARIANTS: [Size, (typeof THEMES)[number]][] =
+  isUpdate || folder || process.env.LONG
+    ? [
+        ["desktop", "light"],
+        ["desktop", "dark"],
+        ["phone", "light"],
+        ["phone", "dark"],
+      ]
+    : [
+        ["desktop", "light"],
+        ["phone", "dark"],
+      ];
+
+describe("pictures", () => {
+  test.each(VIEWS.map((view, at) => [view.name, view, at] as const))("%s", async (_, view, at) => {
+    const { page } = watched;
+    await page.setViewportSize(SIZES.desktop);
+    await page.goto(`${scene.lab.page}${view.path(scene)}`);
+    await settle(page);
+    await view.prepare?.(page);
+    for (const [size, theme] of VARIANTS) {
+      await page.setViewportSize(SIZES[size]);
+      await page.emulateMedia({ colorScheme: theme });
+      await settle(page);
+      check(view, at, size, theme, decodePng(await page.screenshot()));
+    }
+  });
+
+  test("sheets", () => {
+    if (!isUpdate) return;
+    mkdirSync(FOLDER, { recursive: true });
+    for (const [name, pictures] of taken) {
+      const { columns } = SIZES[name.split("-")[0] as Size];
+      writeFileSync(join(FOLDER, `all-${name}.png`), encodePng(sheetOf(pictures, columns), 48));
+    }
+  });
+});
+
+/** Waits until nothing is loaded any more, and two frames look the same. */
+async function settle(page: Page): Promise<void> {
+  await page.waitForFunction(
+    () =>
+      ![...document.querySelectorAll("[role=status]")].some(({ textContent }) =>
+        textContent?.startsWith("Loading"),
+      ),
+  );
+  await page.waitForTimeout(200);
+}
+
+function check(view: View, at: number, size: Size, theme: (typeof THEMES)[number], picture: Picture): void {
+  const name: SheetName = `${size}-${theme}`;
+  if (folder) {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, `${view.name}-${name}.png`), encodePng(picture));
+  }
+  const { factor, columns } = SIZES[size];
+  const small = shrink(picture, factor);
+  taken.set(name, [...(taken.get(name) ?? []), small]);
+  if (isUpdate) {
+    if (size === "desktop" && SHOWN[view.name] === theme)
+      writeFileSync(join(FOLDER, `${view.name}.png`), encodePng(picture));
+    return;
+  }
+  const [x, y] = placeOnSheet(at, columns, small.width, small.height);
+  const before = crop(sheet(name), x, y, small.width, small.height);
+  const difference = differenceOf(before, small);
+  expect(difference, `${view.name}, ${name}: looks different`).toBeLessThan(view.tolerance ?? TOLERANCE);
+}
+
+const sheets = new Map<SheetName, Picture>();
+
+function sheet(name: SheetName): Picture {
+  const known = sheets.get(name) ?? decodePng(readFileSync(join(FOLDER, `all-${name}.png`)));
+  sheets.set(name, known);
+  return known;
+}

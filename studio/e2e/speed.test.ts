@@ -1,0 +1,68 @@
+/** How much the first visit loads, and how soon the page can be used. Budgets: `scripts/bundle.mjs`. */
+
+import { brotliCompressSync } from "node:zlib";
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { openBrowser } from "./browser.ts";
+import { begin, Lab } from "./lab.ts";
+import { type Conditions, contention, median, visit } from "./measure.ts";
+
+const FIRST_VIEW_BYTES = 150_000;
+const VISITS = process.env.LONG ? 15 : 5;
+const TAGS = ["a", "b", "c", "d", "e"];
+
+let lab: Lab;
+let browser: Browser;
+beforeAll(async () => {
+  [lab, browser] = await Promise.all([Lab.start({ tags: TAGS }), openBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await lab?.stop();
+});
+
+test("the first visit loads at most 150 KB, in one round after the page itself", async () => {
+  await begin.mail(lab, "a");
+  const { loaded, requests } = await visit(browser, lab.page, {}, 1000);
+  const sizes = [...loaded].map(([path, body]) => [path, brotliCompressSync(body).length] as const);
+  const all = sizes.reduce((sum, [, size]) => sum + size, 0);
+  console.log(`first visit: ${all} bytes of ${sizes.length} files`);
+  expect(all, JSON.stringify(sizes, null, 1)).toBeLessThanOrEqual(FIRST_VIEW_BYTES);
+  // The page, its script, its style and its icon: what comes later would cost another round trip.
+  expect(sizes.length).toBeLessThanOrEqual(4);
+  expect(requests.slice(0, 2).sort()).toEqual(["/superstep/inbox", "/superstep/me"]);
+});
+
+test("an empty inbox and one with questions can be used within 500 ms", async () => {
+  const empty = await Lab.start();
+  try {
+    await expectUsable("empty, loopback", empty.page, 500);
+  } finally {
+    await empty.stop();
+  }
+  for (const tag of TAGS.slice(1)) await begin.mail(lab, tag);
+  await expectUsable("5 questions, loopback", lab.page, 500);
+});
+
+test("the inbox can be used within 2 s on a slow network and a slow device", async () => {
+  const slow = { bandwidth: 1_600_000, latencyMs: 150, slowdown: 4 };
+  await expectUsable("5 questions, 1.6 Mbit/s, 150 ms, 4 times slower", lab.page, 2000, slow);
+});
+
+/** Other programs on this machine must not decide: the budget grows by as much as they slow any computation down. */
+async function expectUsable(name: string, url: string, budgetMs: number, conditions: Conditions = {}) {
+  const times: number[] = [];
+  const loads: number[] = [];
+  for (let count = 0; count < VISITS; count += 1) {
+    loads.push(contention());
+    times.push((await visit(browser, url, conditions)).usableMs);
+  }
+  const load = median(loads);
+  const shown = times.map(Math.round).join(", ");
+  console.log(
+    `usable (${name}): median ${Math.round(median(times))} ms of ${shown}; contention ${load.toFixed(2)}`,
+  );
+  expect(median(times)).toBeLessThanOrEqual(budgetMs * load);
+}
