@@ -6,7 +6,7 @@
  * presses Tab through every view. `SCREENSHOTS=dir` writes a picture of each.
  */
 
-import { appendFileSync, mkdirSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Browser, Page } from "playwright-core";
@@ -15,7 +15,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { Lab } from "./lab.ts";
 import { overlaps, sidewaysScroll, smallTargets, unseenFocus } from "./layout.ts";
-import { EMPTY, STOPS, type Stop, startLockedLab, startTour, type Tour } from "./tour.ts";
+import { EMPTY, STOPS, type Stop, startTour, type Tour } from "./tour.ts";
 
 const isLong = process.env.LONG === "1";
 const folder = process.env.SCREENSHOTS;
@@ -34,6 +34,18 @@ const PHONE = 390;
 const TARGET = 24;
 const FINGER = 44;
 
+/** Views with every kind of control, in which Tab is pressed also by default. */
+const TABBED = new Set([
+  "inbox-edit",
+  "thread",
+  "state",
+  "branches",
+  "fork-edit",
+  "start-docs",
+  "crons",
+  "store-item",
+]);
+
 let browser: Browser;
 let tour: Tour;
 let empty: Lab;
@@ -44,7 +56,7 @@ beforeAll(async () => {
   browser = await openBrowser();
   tour = await startTour();
   empty = await Lab.start();
-  locked = await startLockedLab();
+  locked = await Lab.start({ people: { alice: "read,run,answer,edit,admin" } });
   watched = await WatchedPage.open(browser, tour.lab.page);
   if (folder) mkdirSync(folder, { recursive: true });
 });
@@ -65,15 +77,23 @@ describe("every view is accessible, small and large, in both directions", () => 
     await lookAt(stop.name);
   });
 
-  test("key form", async () => {
-    await watched.page.setViewportSize({ width: 1280, height: 800 });
-    await watched.page.goto(locked.page);
-    await watched.page.getByLabel("API key").waitFor();
+  test("key form, and keys", async () => {
+    const { page } = watched;
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.goto(`${locked.page}keys`);
+    const field = page.getByLabel("API key");
+    await field.waitFor();
     await lookAt("key-form");
-    await watched.page.getByLabel("API key").fill("wrong");
-    await watched.page.keyboard.press("Enter");
-    await watched.page.getByRole("alert").waitFor();
+    await field.fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByRole("alert").waitFor();
     await lookAt("key-wrong");
+    await field.fill(locked.keys.get("alice") ?? "");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "New key" }).waitFor();
+    await lookAt("keys-some");
+    await page.getByRole("button", { name: "New key" }).click();
+    await lookAt("key-new");
   });
 
   test("offline", async () => {
@@ -84,10 +104,101 @@ describe("every view is accessible, small and large, in both directions", () => 
   });
 });
 
+describe("with the keyboard, without motion, and without a drawing", () => {
+  test.each(STOPS.filter(({ name }) => isLong || TABBED.has(name)).map((stop) => [stop.name, stop] as const))(
+    "the focus is seen: %s",
+    async (_, stop) => {
+      await visit(tour.lab, stop);
+      expect(await unseenFocus(watched.page)).toEqual([]);
+    },
+  );
+
+  test("the checks find what they look for", async () => {
+    const { page } = watched;
+    await visit(tour.lab, { name: "crons", path: () => "crons" });
+    await page.evaluate(() => {
+      const change = (query: string, styles: Record<string, string>) => {
+        const element = document.querySelector<HTMLElement>(query);
+        for (const [name, value] of Object.entries(styles)) element?.style.setProperty(name, value);
+      };
+      change("main h1", { "min-width": "200vw", color: "color-mix(in srgb, currentColor 20%, transparent)" });
+      change("main select", { outline: "none" });
+      change("main a.button", { "min-block-size": "0", height: "20px" });
+      change("main td .button + .button", { "margin-inline-start": "-3rem" });
+    });
+    expect(await sidewaysScroll(page)).not.toEqual([]);
+    expect(await overlaps(page)).not.toEqual([]);
+    expect(await smallTargets(page, TARGET)).not.toEqual([]);
+    expect(await unseenFocus(page)).not.toEqual([]);
+    expect(await watched.violations()).not.toEqual([]);
+  });
+
+  test("the first Tab leads past the navigation", async () => {
+    const { page } = watched;
+    await visit(tour.lab, { name: "crons", path: () => "crons" });
+    await page.keyboard.press("Tab");
+    const skip = page.getByRole("link", { name: "Skip to content" });
+    expect((await skip.boundingBox())?.height).toBeGreaterThan(TARGET);
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate(() => document.activeElement?.closest("main") !== null)).toBe(true);
+  });
+
+  test("nothing moves for those who asked for less motion", async () => {
+    const { page } = watched;
+    const moving = () => page.evaluate(() => document.getAnimations().length);
+    await visit(tour.lab, { name: "running", path: ({ running }) => `threads/${running}?tab=graph` });
+    expect(await moving()).toBe(0);
+    await page.emulateMedia({ reducedMotion: "no-preference" });
+    await expect.poll(moving).toBeGreaterThan(0);
+    await page.emulateMedia({ reducedMotion: "reduce" });
+  });
+
+  test("the outline has every node of the drawing", async () => {
+    const { page } = watched;
+    await visit(tour.lab, { name: "graph", path: ({ sent }) => `threads/${sent}` });
+    await page.getByRole("button", { name: "Show all" }).click();
+    const graph = page.getByRole("region", { name: "Graph" }).first();
+    const nodes = async () =>
+      (
+        await graph
+          .locator("button[data-node]")
+          .evaluateAll((all) => all.map((each) => each.getAttribute("data-node")))
+      ).sort();
+    const drawn = await nodes();
+    await page.getByRole("button", { name: "Outline" }).click();
+    expect(drawn.length).toBeGreaterThan(3);
+    expect(await nodes()).toEqual(drawn);
+    await graph.getByRole("listitem").getByRole("button", { name: "llm_call" }).first().press("Enter");
+    await page.getByRole("region", { name: "llm_call" }).getByRole("table").waitFor();
+  });
+
+  test("the direction is a setting that stays", async () => {
+    const { page } = watched;
+    const direction = () => page.evaluate(() => getComputedStyle(document.body).direction);
+    const choose = async (words: string) => {
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type(words);
+      await page.getByRole("option", { name: words }).waitFor();
+      await page.keyboard.press("Enter");
+    };
+    await visit(tour.lab, { name: "threads", path: () => "threads" });
+    await choose("right-to-left");
+    expect(await direction()).toBe("rtl");
+    await page.reload();
+    await page.getByRole("heading", { name: "Threads" }).waitFor();
+    expect(await direction()).toBe("rtl");
+    await choose("left-to-right");
+    expect(await direction()).toBe("ltr");
+  });
+});
+
 async function visit(lab: Lab, stop: Stop): Promise<void> {
   const { page } = watched;
   await page.emulateMedia({ colorScheme: "light" });
   await page.setViewportSize({ width: 1280, height: 800 });
+  // What was typed in the view before must not be in this one.
+  await page.evaluate(() => [localStorage, sessionStorage].forEach((storage) => storage.clear()));
   await page.goto(`${lab.page}${stop.path(tour)}`);
   await page.getByRole("main").waitFor();
   await settle(page);
@@ -122,22 +233,16 @@ async function lookAt(name: string): Promise<void> {
   }
   found.zoom = await zoomed(page, name);
   found.rtl = await mirrored(page, name);
-  if (folder) appendFileSync(join(folder, "problems.txt"), `${name} ${JSON.stringify(found, (_, v) => Array.isArray(v) && v.length === 0 ? undefined : v)}\n`);
   const problems = Object.entries(found).filter(([, list]) => (list as unknown[]).length > 0);
   expect(Object.fromEntries(problems), name).toEqual({});
 }
 
 /** A desktop at 200 %: half as many pixels of the page, each twice as large. */
 async function zoomed(page: Page, name: string): Promise<string[]> {
-  const client = await page.context().newCDPSession(page);
-  const size = { width: 640, height: 400, deviceScaleFactor: 2, mobile: false };
-  await client.send("Emulation.setDeviceMetricsOverride", size);
+  await page.setViewportSize({ width: 640, height: 400 });
   await settle(page);
   if (folder) await page.screenshot({ path: join(folder, `${name}-zoom.png`) });
-  const found = [...(await sidewaysScroll(page)), ...(await overlaps(page))];
-  await client.send("Emulation.clearDeviceMetricsOverride");
-  await client.detach();
-  return found;
+  return [...(await sidewaysScroll(page)), ...(await overlaps(page))];
 }
 
 async function mirrored(page: Page, name: string): Promise<string[]> {
@@ -149,6 +254,6 @@ async function mirrored(page: Page, name: string): Promise<string[]> {
     if (folder) await page.screenshot({ path: join(folder, `${name}-${width}-rtl.png`) });
     found.push(...(await sidewaysScroll(page)), ...(await overlaps(page)));
   }
-  await page.evaluate(() => document.documentElement.removeAttribute("dir"));
+  await page.evaluate(() => document.documentElement.setAttribute("dir", "ltr"));
   return found;
 }

@@ -17,9 +17,13 @@ function isExcepted(rule: string, element: Element | null): boolean {
   return rule === "label-content-name-mismatch" && element?.role === "treeitem";
 }
 
+export const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+
 export async function openBrowser(): Promise<Browser> {
-  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-  return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  return await chromium.launch({
+    executablePath: CHROMIUM,
+    args: ["--no-sandbox", "--disable-dev-shm-usage"],
+  });
 }
 
 export interface PageOptions {

@@ -23,29 +23,20 @@ export class Cluster {
     return new Cluster(await takeTurn());
   }
 
-  get #store(): string {
-    return this.#postgres.replace(/\/[^/]*$/, `/${this.#database}`);
+  /** Where threads, and what commands keep, are stored. */
+  get storeArgs(): string[] {
+    return ["--store", this.#postgres.replace(/\/[^/]*$/, `/${this.#database}`)];
   }
 
   get serverArgs(): string[] {
-    return ["--store", this.#store, "--engine", `restate:${serviceAddress("restate", "ingress")}`];
+    return [...this.storeArgs, "--engine", `restate:${serviceAddress("restate", "ingress")}`];
   }
 
   /** Starts a worker, and waits until Restate knows it. */
   async startWorker(program: string, model: string, env: NodeJS.ProcessEnv): Promise<ChildProcess> {
     const listen = `127.0.0.1:${await freePort()}`;
     const admin = serviceAddress("restate", "admin");
-    const args = [
-      "worker",
-      "--store",
-      this.#store,
-      "--model",
-      model,
-      "--listen",
-      listen,
-      "--register",
-      admin,
-    ];
+    const args = ["worker", ...this.storeArgs, "--model", model, "--listen", listen, "--register", admin];
     const worker = spawn(program, args, { env, stdio: ["ignore", "pipe", "inherit"] });
     await new Promise<void>((resolve, reject) => {
       worker.once("exit", () => reject(new Error("the worker ended before Restate knew it")));

@@ -6,8 +6,9 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 export class CuttingProxy {
   /** While it is down, it refuses connections. */
   isDown = false;
-  /** A request that begins so reaches the server, and its response is lost. Once. */
-  loseResponseOf: RegExp | undefined;
+  /** While it is silent, connections stay, and nothing gets through. */
+  isSilent = false;
+  #losses: { request: RegExp; left: number }[] = [];
   /** How many responses were lost. */
   lost = 0;
   readonly #sockets = new Set<Socket>();
@@ -31,6 +32,14 @@ export class CuttingProxy {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
+  /**
+   * Loses responses to requests that begin so; the requests reach the server. Browsers themselves repeat a request on a connection
+   * that they had before, so a page notices only if several are lost.
+   */
+  lose(request: RegExp, times: number): void {
+    this.#losses.push({ request, left: times });
+  }
+
   /** Cuts every connection. */
   cut(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
@@ -45,13 +54,15 @@ export class CuttingProxy {
   #join(client: Socket, server: Socket): void {
     let isLost = false;
     client.on("data", (chunk) => {
-      if (this.loseResponseOf?.test(chunk.toString("latin1"))) {
-        this.loseResponseOf = undefined;
-        isLost = true;
-      }
-      server.write(chunk);
+      const loss = this.#losses.find(
+        ({ request, left }) => left > 0 && request.test(chunk.toString("latin1")),
+      );
+      if (loss) loss.left -= 1;
+      isLost ||= loss !== undefined;
+      if (!this.isSilent) server.write(chunk);
     });
     server.on("data", (chunk) => {
+      if (this.isSilent) return;
       if (!isLost) return void client.write(chunk);
       this.lost += 1;
       client.resetAndDestroy();

@@ -3,7 +3,8 @@
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import type { Thread } from "../src/api/types.ts";
+import type { CheckpointTree, Thread } from "../src/api/types.ts";
+import { shortId } from "../src/pure/format.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { begin, Lab } from "./lab.ts";
 import { answer } from "./pictures.ts";
@@ -19,7 +20,7 @@ let waiting: string;
 beforeAll(async () => {
   browser = await openBrowser();
   // The example that the page offers asks for the report, too.
-  lab = await Lab.start({ tags: ["Q1", "Q2", "ready?"] });
+  lab = await Lab.start({ tags: ["Q1", "Q1", "Q2", "ready?"] });
   sent = await begin.mail(lab, "Q1");
   await answer(lab, sent, "email_assistant", { type: "accept" });
   await failedThread(lab);
@@ -60,6 +61,14 @@ class Visitor {
     await this.click(this.page.getByRole("button", { name }).first());
   }
 
+  /** Steps back along the timeline to a checkpoint that is described so. */
+  async timeline(wanted: RegExp): Promise<void> {
+    const slider = this.page.getByRole("slider", { name: "Checkpoint" });
+    await slider.waitFor();
+    while (!wanted.test((await slider.getAttribute("aria-valuetext")) ?? ""))
+      await this.button("Previous checkpoint");
+  }
+
   async sees(text: string | RegExp): Promise<void> {
     await this.page.getByText(text).first().waitFor();
   }
@@ -74,7 +83,7 @@ describe("a first visit takes at most eight clicks", () => {
   test("to see the cost of a run, call by call", async () => {
     const visitor = await Visitor.arrive();
     await visitor.link("Threads");
-    await visitor.link(new RegExp(sent.slice(0, 8)));
+    await visitor.link(new RegExp(shortId(sent)));
     await visitor.sees(/\$0\.0/);
     await visitor.click(visitor.page.getByRole("tab", { name: "Trace" }));
     await visitor.sees("expensive");
@@ -94,7 +103,7 @@ describe("a first visit takes at most eight clicks", () => {
     const visitor = await Visitor.arrive();
     await visitor.link(/The report Q2/);
     await visitor.button(/^Accept/);
-    await visitor.sees(/Sent\./);
+    await visitor.sees("No open questions.");
     await visitor.leave();
     const { status } = await lab.call<Thread>("GET", `/threads/${waiting}`);
     expect(status).toBe("idle");
@@ -103,8 +112,16 @@ describe("a first visit takes at most eight clicks", () => {
   test("to try another answer", async () => {
     const visitor = await Visitor.arrive();
     await visitor.link("Threads");
-    await visitor.link(new RegExp(sent.slice(0, 8)));
+    await visitor.link(new RegExp(shortId(sent)));
+    await visitor.timeline(/waits for an answer/);
+    await visitor.button("Fork here");
+    await visitor.click(visitor.page.getByRole("radio", { name: "Ignore" }));
+    await visitor.click(visitor.page.getByRole("checkbox", { name: /second time/ }));
+    await visitor.button("Start the fork");
+    await visitor.sees(/finished/);
     await visitor.leave();
+    const tree = await lab.call<CheckpointTree>("GET", `/superstep/threads/${sent}/tree`);
+    expect(tree.branches.length).toBe(2);
   });
 
   test("to start an agent", async () => {

@@ -272,10 +272,7 @@ function inspect(): string[] {
     const name = element.tagName.toLowerCase();
     if (/^(iframe|frame|object|embed|base|style|video|audio|source|portal|applet|math|template)$/.test(name))
       problems.push(`element ${short(element)}`);
-    if (
-      name === "script" &&
-      !(element as HTMLScriptElement).src.startsWith(`${location.origin}/studio/assets/`)
-    )
+    if (name === "script" && !/^(\.\/)?(\.\.\/)*assets\/[\w-]+\.js$/.test(element.getAttribute("src") ?? ""))
       problems.push(`script ${short(element)}`);
     if (name === "img" && !(element as HTMLImageElement).src.startsWith("blob:"))
       problems.push(`image ${short(element)}`);
@@ -299,14 +296,16 @@ function inspect(): string[] {
 
   /** Whether the direction of a text can change nothing around it. */
   const isIsolated = (text: Text): boolean => {
+    // These have text of others only, or nothing next to it.
+    if (text.parentElement?.closest("bdi, .md, option, textarea")) return true;
     for (let at = text.parentElement; at && at.id !== "main"; at = at.parentElement) {
       const style = getComputedStyle(at);
-      if (/isolate|plaintext/.test(style.unicodeBidi)) return true;
-      if (at instanceof HTMLOptionElement || at instanceof HTMLTextAreaElement) return true;
       if (style.display !== "inline" && style.display !== "contents")
         return [...at.childNodes].every(
           (child) => (child.textContent ?? "").trim() === "" || MARK.test(child.textContent ?? ""),
         );
+      // Blocks are isolated from each other, not from the text that is next to them inside.
+      if (/isolate|plaintext/.test(style.unicodeBidi)) return true;
     }
     return false;
   };
@@ -314,7 +313,8 @@ function inspect(): string[] {
   const imitates = (control: Element, text: Text): boolean => {
     const isLinkToItem = control instanceof HTMLAnchorElement && !control.classList.contains("button");
     // A link to an item is named by it, and leads to it and nowhere else: checked above.
-    if (isLinkToItem) return false;
+    // A node of the graph is a button that opens what is known of it.
+    if (isLinkToItem || control.classList.contains("graph-node-main")) return false;
     const range = new Range();
     range.setStart(control, 0);
     range.setEnd(text, text.data.search(MARK));

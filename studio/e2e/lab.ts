@@ -93,7 +93,8 @@ export class Lab {
     const document = join(this.folder, "shop.json");
     writeFileSync(document, JSON.stringify(this.shop.document()));
     const args = ["api", "add", document, "--name", "shop", "--allow-host", this.shop.url];
-    execFileSync(this.#program, args, { env: this.#env() });
+    const store = this.#cluster?.storeArgs ?? [];
+    execFileSync(this.#program, [...store, ...args], { env: this.#env() });
   }
 
   #addPeople(people: Record<string, string>): void {

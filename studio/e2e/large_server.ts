@@ -49,7 +49,10 @@ export class LargeServer {
     const stub = this.#stubs.find(
       ({ method, path }) => method === incoming.method && path.test(url.pathname),
     );
-    if (!stub) return this.#forward(incoming, outgoing, url);
+    if (!stub) {
+      this.#forward(incoming, outgoing, url);
+      return;
+    }
     const { json, headers } = stub.answer(url);
     const body = typeof json === "string" ? json : JSON.stringify(json);
     this.#count(incoming, url, body.length);

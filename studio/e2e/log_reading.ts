@@ -100,7 +100,8 @@ export function readLog(log: StoredEntry[]): ReadLog {
     const now = structuredClone(before);
     for (const change of entry.changes) {
       apply(now, change, seq);
-      for (const write of change.FrameAdvanced?.writes ?? []) if (!write.cached) calls.push(...callsOf(write));
+      for (const write of change.FrameAdvanced?.writes ?? [])
+        if (!write.cached) calls.push(...callsOf(write));
     }
     const edits = entry.extensions.find(([tag]) => tag === EDITS)?.[1][0];
     const isPlainFork = entry.kind === "Fork" && edits === undefined;
@@ -140,7 +141,12 @@ function forkedFrom(changes: Change[]): number | undefined {
   return changes.find((change) => change.Forked)?.Forked?.seq;
 }
 
-function sourceOf(kind: StoredEntry["entry"]["kind"], before: Position, now: Position, edits: number | undefined) {
+function sourceOf(
+  kind: StoredEntry["entry"]["kind"],
+  before: Position,
+  now: Position,
+  edits: number | undefined,
+) {
   const [then, root] = [before.graphs.get(ROOT), now.graphs.get(ROOT)];
   const isRootStep = root !== undefined && then?.step !== root.step;
   if (kind === "Input") return "loop";
@@ -151,7 +157,12 @@ function sourceOf(kind: StoredEntry["entry"]["kind"], before: Position, now: Pos
 }
 
 function apply(now: Position, change: Change, seq: number): void {
-  const { FrameOpened: opened, FrameAdvanced: advanced, StateWritten: written, Replanned: replanned } = change;
+  const {
+    FrameOpened: opened,
+    FrameAdvanced: advanced,
+    StateWritten: written,
+    Replanned: replanned,
+  } = change;
   if (opened) open(now, opened, seq);
   if (advanced) {
     const graph = now.graphs.get(keyOf(advanced.frame));
@@ -207,7 +218,20 @@ function open(now: Position, opened: NonNullable<Change["FrameOpened"]>, seq: nu
 }
 
 /** The channels of every simulated program. */
-const EMPTY = { log: [], total: 0, notes: [], bells: [], turns: {}, facts: [], s0: 0, s1: 0, s2: 0, s3: 0, s4: 0, s5: 0 };
+const EMPTY = {
+  log: [],
+  total: 0,
+  notes: [],
+  bells: [],
+  turns: {},
+  facts: [],
+  s0: 0,
+  s1: 0,
+  s2: 0,
+  s3: 0,
+  s4: 0,
+  s5: 0,
+};
 
 function write(graph: OpenGraph, update: Json, writer: { seq: number; node: string | null }): void {
   const { values } = graph;

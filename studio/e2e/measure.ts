@@ -19,6 +19,8 @@ export interface Conditions {
 export interface Visit {
   /** When the first question or the notice that there is none was shown and could be focused, since the start of the visit. */
   usableMs: number;
+  /** How long the main thread of the page computed until then, as slow as it is made: other programs do not count. */
+  computedMs: number;
   /** What was loaded from below `/studio/`, by its path, not compressed. */
   loaded: Map<string, Buffer>;
   /** Requests to the API until then. */
@@ -44,7 +46,9 @@ export async function visit(
 ): Promise<Visit> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
-  await emulate(await context.newCDPSession(page), conditions);
+  const session = await context.newCDPSession(page);
+  await emulate(session, conditions);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
   await page.addInitScript(NOTE_USABLE);
   const loaded = new Map<string, Buffer>();
   const requests: string[] = [];
@@ -65,11 +69,13 @@ export async function visit(
     await pause(20);
     usableMs = await page.evaluate<number | undefined>("globalThis.usableAt");
   }
+  const { metrics } = await session.send("Performance.getMetrics");
+  const computed = metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0;
   // What is loaded late counts, too.
   await pause(lateMs);
   await Promise.all(bodies);
   await context.close();
-  return { usableMs, loaded, requests };
+  return { usableMs, computedMs: computed * 1000, loaded, requests };
 }
 
 async function emulate(
@@ -110,7 +116,7 @@ export interface Smoothness {
   frames: number;
   /** 95 of 100 frames cost the main thread at most this much computing time. */
   p95: number;
-  /** The same on the clock: the time from one frame to the next, other programs and drawing without a graphics card included. */
+  /** The same on the clock: from one frame to the next, with pauses between gestures and whatever else the machine does. */
   p95Clock: number;
   /** The longest task of the main thread, in computing time and on the clock. */
   longest: number;
@@ -131,7 +137,7 @@ interface TraceEvent {
 /** Does something while the browser traces the page, and returns how smoothly it ran. */
 export async function traced(browser: Browser, page: Page, action: () => Promise<void>): Promise<Smoothness> {
   await browser.startTracing(page, {
-    categories: ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"],
+    categories: ["devtools.timeline", "devtools.timeline.frame", "disabled-by-default-devtools.timeline"],
   });
   await action();
   const buffer = await browser.stopTracing();
@@ -145,26 +151,26 @@ function smoothness(events: readonly TraceEvent[]): Smoothness {
       .filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain")
       .map(({ pid, tid }) => `${pid}/${tid}`),
   );
-  const own = events.filter(({ pid, tid }) => mains.has(`${pid}/${tid}`));
-  const tasks = own.filter(({ name, ph }) => ph === "X" && /RunTask$/.test(name));
-  const begins = own.filter(({ name }) => name === "BeginMainThreadFrame").map(({ ts }) => ts);
-  begins.sort((a, b) => a - b);
+  const own = events.filter(({ pid, tid }) => mains.has(`${pid}/${tid}`)).toSorted((a, b) => a.ts - b.ts);
+  const tasks = own.filter(({ name, ph }) => ph === "X" && name === "RunTask");
+  // What a frame costs is all that the main thread did since the one before.
   const costs: number[] = [];
-  const deltas: number[] = [];
-  for (const [at, begin] of begins.entries()) {
-    const end = begins[at + 1];
-    if (end === undefined) break;
-    const inside = tasks.filter(({ ts }) => ts >= begin && ts < end);
-    costs.push(inside.reduce((sum, { tdur, dur }) => sum + (tdur ?? dur ?? 0), 0) / 1000);
-    // A pause between two gestures is not a slow frame.
-    if (end - begin < 500_000) deltas.push((end - begin) / 1000);
+  const ends: number[] = [];
+  let cost = 0;
+  for (const { name, ts, tdur = 0 } of own) {
+    if (name === "RunTask") cost += tdur / 1000;
+    if (name !== "BeginCommitCompositorFrame") continue;
+    costs.push(cost);
+    ends.push(ts / 1000);
+    cost = 0;
   }
+  const deltas = ends.map((end, at) => end - (ends[at - 1] ?? end));
   return {
     frames: costs.length,
     p95: quantile(costs, 0.95),
     p95Clock: quantile(deltas, 0.95),
-    longest: Math.max(0, ...tasks.map(({ tdur, dur }) => (tdur ?? dur ?? 0) / 1000)),
-    longestClock: Math.max(0, ...tasks.map(({ dur }) => (dur ?? 0) / 1000)),
+    longest: Math.max(0, ...tasks.map(({ tdur = 0 }) => tdur / 1000)),
+    longestClock: Math.max(0, ...tasks.map(({ dur = 0 }) => dur / 1000)),
   };
 }
 

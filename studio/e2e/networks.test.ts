@@ -4,7 +4,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
 import { isObject, type Json } from "../src/api/json.ts";
-import type { InboxItem, Run, ThreadState } from "../src/api/types.ts";
+import type { Assistant, InboxItem, RaisedInterrupt, Run, Thread, ThreadState } from "../src/api/types.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { CuttingProxy } from "./cutting_proxy.ts";
 import { Lab, mailOf, pause } from "./lab.ts";
@@ -12,12 +12,14 @@ import { SlowModel } from "./slow_model.ts";
 
 const CUTS = process.env.LONG ? 200 : 10;
 const KILLS = process.env.LONG ? 50 : 3;
-const AWAY = /The server cannot be reached/;
+/** The banner that says that the server is away. */
+const away = (page: Page) => page.getByRole("status").getByText("The server cannot be reached.");
 
 let browser: Browser;
 let model: SlowModel;
 let lab: Lab;
 let proxy: CuttingProxy;
+let isRestarted = false;
 
 beforeAll(async () => {
   browser = await openBrowser();
@@ -27,6 +29,7 @@ beforeEach(async () => {
   model = await SlowModel.start({ tokens: 60, delayMs: 25 });
   lab = await Lab.start({ model: model.name, env: model.env });
   proxy = await CuttingProxy.start(lab.url);
+  isRestarted = false;
 });
 
 afterEach(async () => {
@@ -49,8 +52,10 @@ test(`the network is cut ${CUTS} times in mid-token`, async () => {
     }
     await untilWriting(watch);
     model.isHeld = false;
-    await expectSame(watch);
+    await expectSettled(watch);
+    console.log(`cut ${cut} times`);
   }
+  await expectSame(watch);
   await watch.close();
 });
 
@@ -60,13 +65,149 @@ test(`the server is killed and restarted ${KILLS} times in mid-token`, async () 
     await nextText(watch);
     await untilWriting(watch);
     await lab.kill();
-    await watch.page.getByText(AWAY).waitFor({ timeout: 5000 });
+    isRestarted = true;
+    await away(watch.page).waitFor({ timeout: 5000 });
     await lab.restart();
-    await watch.page.getByText(AWAY).waitFor({ state: "detached", timeout: 10_000 });
+    await away(watch.page).waitFor({ state: "detached", timeout: 10_000 });
     await untilWriting(watch);
     model.isHeld = false;
-    await expectSame(watch);
+    await expectSettled(watch);
+    console.log(`killed ${kill + 1} times`);
   }
+  await expectSame(watch);
+  await watch.close();
+});
+
+test("nothing that is typed is lost while the server is away, and what is sent then arrives once", async () => {
+  model.options.tokens = 5;
+  const thread = await lab.newThread();
+  await lab.call("POST", `/threads/${thread}/runs`, {
+    assistant_id: "email_assistant",
+    input: { email_input: mailOf("x") },
+  });
+  const { interrupt } = await waiting(thread);
+  const inbox = await WatchedPage.open(browser, `${proxy.url}/studio/inbox?item=${interrupt.id}`);
+  const form = await openTab(inbox, "/studio/start/analyze");
+  const chat = await openChat(inbox);
+  const fields: Field[] = [
+    { page: inbox.page, name: "Your text to the agent" },
+    { page: form, name: /What do you want to find out/ },
+    { page: chat, name: "Your message" },
+  ];
+  await inbox.page.getByRole("button", { name: /^Respond/ }).click();
+  for (const { page, name } of fields) {
+    await mark(page);
+    await page.getByRole("textbox", { name }).fill("Before. ");
+  }
+  await lab.kill();
+  for (const { page, name } of fields) {
+    await away(page).waitFor({ timeout: 5000 });
+    await page.getByRole("textbox", { name }).pressSequentially("While it was away.");
+  }
+  // One is sent while the server is away; it goes out when the server is back.
+  await inbox.page.getByRole("button", { name: "Send", exact: true }).click();
+  await inbox.page.getByText("the page sends the answer when it is back").waitFor();
+  await chat.getByRole("button", { name: "Send", exact: true }).click();
+  await chat.getByRole("alert").waitFor();
+  await lab.restart();
+  for (const { page } of fields) await away(page).waitFor({ state: "detached", timeout: 10_000 });
+  for (const { page, name } of fields.slice(1)) {
+    expect(await page.getByRole("textbox", { name }).inputValue()).toBe("Before. While it was away.");
+    await expectNoReload(page);
+  }
+  const answers = async () => {
+    const raised = await lab.call<RaisedInterrupt[]>("GET", `/superstep/threads/${thread}/interrupts`);
+    return raised.filter(({ status }) => status === "answered").map(({ answer }) => answer);
+  };
+  const answered = [{ type: "response", args: "Before. While it was away." }];
+  await expect.poll(answers, { timeout: 10_000 }).toEqual(answered);
+  await expectNoReload(inbox.page);
+  await inbox.close();
+});
+
+interface Field {
+  page: Page;
+  name: string | RegExp;
+}
+
+async function openTab({ context }: WatchedPage, path: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(`${proxy.url}${path}`);
+  return page;
+}
+
+/** A chat. None of the program's own agents has one, so the page is told that one of them takes messages. */
+async function openChat({ context }: WatchedPage): Promise<Page> {
+  const page = await context.newPage();
+  await page.route("**/assistants/search", async (route) => {
+    const response = await route.fetch();
+    const all = (await response.json()) as Assistant[];
+    const json = all.map((each) => (each.graph_id === "inquiry" ? { ...each, graph_id: "chat" } : each));
+    await route.fulfill({ response, json });
+  });
+  await page.route("**/schemas", async (route) => {
+    const properties = { messages: { type: "array", langgraph_type: "messages" } };
+    const response = await route.fetch();
+    const json = { ...(await response.json()), input_schema: { type: "object", properties } };
+    await route.fulfill({ response, json });
+  });
+  await page.goto(`${proxy.url}/studio/start/chat`);
+  return page;
+}
+
+test("an answer whose response is lost is given once", async () => {
+  model.options.tokens = 5;
+  const watch = await watchThread();
+  await nextText(watch);
+  model.isHeld = false;
+  const { interrupt } = await waiting(watch.thread);
+  await watch.page.goto(`${proxy.url}/studio/inbox?item=${interrupt.id}`);
+  await mark(watch.page);
+  proxy.lose(/^POST \/threads\/[^/]+\/runs /, 3);
+  await watch.page.getByRole("button", { name: /^Ignore/ }).click();
+  await expect.poll(() => proxy.lost, { timeout: 10_000 }).toBe(3);
+  await expect.poll(async () => (await lab.inbox()).length).toBe(0);
+  await pause(3000);
+  const runs = await lab.call<Run[]>("GET", `/threads/${watch.thread}/runs`);
+  expect(runs).toHaveLength(2);
+  expect(await watch.page.getByText(/was first|refused|cannot be reached/).count()).toBe(0);
+  await watch.close();
+});
+
+test("a start whose response is lost starts one run", async () => {
+  model.options.tokens = 5;
+  const watched = await WatchedPage.open(browser, `${proxy.url}/studio/start/email_assistant`);
+  const { page } = watched;
+  await page.getByRole("button", { name: "Fill in an example" }).click();
+  proxy.lose(/^POST \/threads /, 8);
+  proxy.lose(/^POST \/threads\/[^/]+\/runs /, 8);
+  const start = page.getByRole("button", { name: "Start", exact: true });
+  let clicks = 0;
+  for (; !/\/studio\/threads\//.test(page.url()); clicks++) {
+    await start.click();
+    await expect.poll(async () => /threads/.test(page.url()) || (await start.isEnabled())).toBe(true);
+  }
+  expect(clicks).toBeGreaterThan(1);
+  expect(proxy.lost).toBe(16);
+  const threads = await lab.call<Thread[]>("POST", "/threads/search", {});
+  expect(threads).toHaveLength(1);
+  expect(await lab.call("GET", `/threads/${threads[0]?.thread_id}/runs`)).toHaveLength(1);
+  await watched.close();
+});
+
+test("a network that swallows everything is noticed, and the page continues after it", async () => {
+  const watch = await watchThread();
+  await nextText(watch);
+  await untilWriting(watch);
+  proxy.isSilent = true;
+  await away(watch.page).waitFor({ timeout: 15_000 });
+  // The old connections stay dead; new ones work.
+  proxy.isSilent = false;
+  proxy.cut();
+  await away(watch.page).waitFor({ state: "detached", timeout: 15_000 });
+  await untilWriting(watch);
+  model.isHeld = false;
+  await expectSame(watch);
   await watch.close();
 });
 
@@ -159,11 +300,16 @@ async function growing(page: Page): Promise<Growing | undefined> {
   return { text: Number(tokens[0]?.[1]), tokens: tokens.length };
 }
 
-/** Fails unless tokens are of one text, in order, from the first on. */
+/**
+ * Fails unless tokens are of one text, in order, from the first on. The server keeps tokens in memory only: those that it wrote after
+ * a restart, before the page was back, come with the whole message.
+ */
 function expectWhole(shown: string): void {
   const tokens = [...shown.matchAll(/w(\d+)-(\d+)/g)];
-  const text = tokens[0]?.[1];
-  expect(tokens.map(([token]) => token)).toEqual(tokens.map((_, at) => `w${text}-${at}`));
+  const [, text, first] = tokens[0] ?? [];
+  const start = isRestarted ? Number(first) : 0;
+  const wrong = tokens.findIndex(([token], at) => token !== `w${text}-${at + start}`);
+  if (wrong >= 0) throw new Error(`${tokens[wrong]?.[0]} is not what follows ${tokens[wrong - 1]?.[0]}`);
 }
 
 async function waiting(thread: string): Promise<InboxItem> {
@@ -177,14 +323,23 @@ async function waiting(thread: string): Promise<InboxItem> {
   return found;
 }
 
+/** Waits until the thread waits, and compares the last message on screen with what the server says. */
+async function expectSettled({ thread, page }: Watch): Promise<void> {
+  await waiting(thread);
+  const state = await lab.call<ThreadState>("GET", `/threads/${thread}/state?subgraphs=true`);
+  await expect
+    .poll(async () => await drawnMessages(page, "end"), { timeout: 10_000 })
+    .toContain(messagesIn(state).at(-1));
+}
+
 /** Waits until the thread waits, and compares what is on screen with what the server says. */
 async function expectSame({ thread, page }: Watch): Promise<void> {
   await waiting(thread);
   const state = await lab.call<ThreadState>("GET", `/threads/${thread}/state?subgraphs=true`);
   const expected = messagesIn(state);
   expect(expected.length).toBeGreaterThan(1);
-  await expect.poll(async () => await shownMessages(page), { timeout: 10_000 }).toEqual(expected);
-  await page.getByText(AWAY).waitFor({ state: "detached" });
+  await expect.poll(async () => await drawnMessages(page, "all"), { timeout: 60_000 }).toEqual(expected);
+  await away(page).waitFor({ state: "detached" });
 }
 
 /** The messages of a state as lines: the role and the text. Those of a subgraph that is running come with it. */
@@ -212,13 +367,13 @@ function messagesIn(state: ThreadState): string[] {
 /** Without spaces and marks, which are drawn in another way. */
 const words = (text: string) => text.replace(/[*`>\s]+/g, "");
 
-/** Reads the whole conversation, by scrolling through it. What was replaced is not part of it. */
-async function shownMessages(page: Page): Promise<string[]> {
-  const rows = await page.evaluate(async () => {
+/** Reads the end of the conversation, or all of it by scrolling through it. What was replaced is not part of it. */
+async function drawnMessages(page: Page, part: "end" | "all"): Promise<string[]> {
+  const rows = await page.evaluate(async (isAll) => {
     const scroller = document.querySelector(".conversation-scroll");
     const found = new Map<number, string>();
     if (!scroller) return [];
-    for (let top = 0; ; top += scroller.clientHeight / 2) {
+    for (let top = isAll ? 0 : scroller.scrollHeight; ; top += scroller.clientHeight / 2) {
       scroller.scrollTop = top;
       await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
       for (const row of document.querySelectorAll(".conversation-rows > li")) {
@@ -240,6 +395,6 @@ async function shownMessages(page: Page): Promise<string[]> {
       if (top + scroller.clientHeight >= scroller.scrollHeight) break;
     }
     return [...found].sort(([one], [other]) => one - other).map(([, text]) => text);
-  });
+  }, part === "all");
   return rows.map(words);
 }

@@ -3,10 +3,11 @@
  *
  * They are compared with the sheets in `docs/images/studio`, on which each picture is small: that shows another layout, another
  * colour or a missing part, and not how a machine smooths its letters, how long a run took or which id it has.
- * `UPDATE=1` writes the sheets and the pictures of the documentation anew; `PICTURES=dir` writes all pictures in full size.
+ * `UPDATE=1` writes the sheets and the pictures of the documentation again; `PICTURES=dir` writes all
+ * pictures in full size, and compares nothing.
  */
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import type { Browser, Page } from "playwright-core";
@@ -17,7 +18,9 @@ import {
   crop,
   decodePng,
   differenceOf,
+  encodeGif,
   encodePng,
+  type Frame,
   type Picture,
   placeOnSheet,
   sheetOf,
@@ -35,7 +38,12 @@ const SIZES = {
 } as const;
 const THEMES = ["light", "dark"] as const;
 /** Pictures that the documentation shows, with their theme. */
-const SHOWN: Record<string, (typeof THEMES)[number]> = { inbox: "light", thread: "light", trace: "dark" };
+const SHOWN: Record<string, (typeof THEMES)[number]> = {
+  inbox: "light",
+  thread: "light",
+  trace: "dark",
+  fork: "light",
+};
 const TOLERANCE = 0.02;
 
 type Size = keyof typeof SIZES;
@@ -47,6 +55,7 @@ let watched: WatchedPage;
 const taken = new Map<SheetName, Picture[]>();
 
 beforeAll(async () => {
+  mkdirSync(FOLDER, { recursive: true });
   [browser, scene] = await Promise.all([openBrowser(), startScene()]);
   watched = await WatchedPage.open(browser, scene.lab.page);
   await watched.page.clock.setFixedTime(scene.now);
@@ -89,23 +98,83 @@ describe("pictures", () => {
 
   test("sheets", () => {
     if (!isUpdate) return;
-    mkdirSync(FOLDER, { recursive: true });
     for (const [name, pictures] of taken) {
       const { columns } = SIZES[name.split("-")[0] as Size];
       writeFileSync(join(FOLDER, `all-${name}.png`), encodePng(sheetOf(pictures, columns), 48));
     }
   });
+
+  test("animations", async () => {
+    if (isUpdate) {
+      writeFileSync(join(FOLDER, "scrubber.gif"), encodeGif(await scrub(), 64));
+      writeFileSync(join(FOLDER, "fork.gif"), encodeGif(await fork(), 64));
+    }
+    for (const name of ["scrubber.gif", "fork.gif"])
+      expect(statSync(join(FOLDER, name)).size, name).toBeLessThan(600_000);
+  });
+
+  test("all of them are at most 3 MB", () => {
+    const sizes = readdirSync(FOLDER).map((name) => statSync(join(FOLDER, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(3_000_000);
+  });
 });
+
+async function frame(ms: number): Promise<Frame> {
+  await settle(watched.page);
+  return { picture: decodePng(await watched.page.screenshot()), ms };
+}
+
+/** Moves along the timeline of an answered mail, from its first checkpoint to the newest. */
+async function scrub(): Promise<Frame[]> {
+  const { page } = watched;
+  await page.setViewportSize(SIZES.desktop);
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.goto(`${scene.lab.page}threads/${scene.sent}?tab=agent`);
+  await settle(page);
+  const slider = page.getByRole("slider", { name: "Checkpoint" });
+  await slider.press("Home");
+  const frames = [await frame(1400)];
+  const steps =
+    Number(await slider.getAttribute("aria-valuemax")) - Number(await slider.getAttribute("aria-valuenow"));
+  for (let step = 0; step < steps; step += 1) {
+    await slider.press("ArrowRight");
+    frames.push(await frame(step === steps - 1 ? 2500 : 1000));
+  }
+  return frames;
+}
+
+/** Forks where the mail waited, and sees the question again. */
+async function fork(): Promise<Frame[]> {
+  const { page } = watched;
+  await page.goto(`${scene.lab.page}threads/${scene.sent}?tab=branches&checkpoint=${scene.asked}`);
+  const frames = [await frame(1500)];
+  await page.getByRole("button", { name: "Fork here" }).first().click();
+  await page.getByText("Expected cost").waitFor();
+  await page.getByRole("radio", { name: /The same again/ }).check();
+  frames.push(await frame(2500));
+  const confirm = page.getByRole("checkbox", { name: /second time/ });
+  if (await confirm.isVisible()) {
+    await confirm.check();
+    frames.push(await frame(1200));
+  }
+  await page.getByRole("button", { name: "Start the fork" }).click();
+  await page.getByText("waiting for an answer").first().waitFor();
+  frames.push(await frame(1500));
+  await page.getByRole("tab", { name: "Branches" }).click();
+  frames.push(await frame(3000));
+  return frames;
+}
 
 /** Waits until nothing is loaded any more, and two frames look the same. */
 async function settle(page: Page): Promise<void> {
+  await page.waitForTimeout(100);
   await page.waitForFunction(
     () =>
       ![...document.querySelectorAll("[role=status]")].some(({ textContent }) =>
         textContent?.startsWith("Loading"),
       ),
   );
-  await page.waitForTimeout(200);
+  await page.waitForTimeout(150);
 }
 
 function check(view: View, at: number, size: Size, theme: (typeof THEMES)[number], picture: Picture): void {
@@ -113,6 +182,7 @@ function check(view: View, at: number, size: Size, theme: (typeof THEMES)[number
   if (folder) {
     mkdirSync(folder, { recursive: true });
     writeFileSync(join(folder, `${view.name}-${name}.png`), encodePng(picture));
+    if (!isUpdate) return;
   }
   const { factor, columns } = SIZES[size];
   const small = shrink(picture, factor);

@@ -30,6 +30,8 @@ export interface Scene {
   /** A mail that waits for approval, and one that was answered, with a fork of it. */
   mail: string;
   sent: string;
+  /** The checkpoint at which the answered mail waited. */
+  asked: string;
   sheet: string;
   atris: string;
   /** A page that waits to be refined, and one that is finished, with two versions. */
@@ -37,13 +39,13 @@ export interface Scene {
   refined: string;
 }
 
-/** Starts the server with a thread of every kind. `replies` are further ones of its model. */
-export async function startScene(replies: Json[] = []): Promise<Scene> {
+/** Starts the server with a thread of every kind. `replies` are further ones of its model, `args` of the server. */
+export async function startScene(replies: Json[] = [], args: string[] = []): Promise<Scene> {
   const tags = [ANSWERED, ANSWERED, ANSWERED, ...REPORTS, ORDERS, DECIDED, UNFINISHED, SHEET];
   // The name of the model is in pictures, so it is one that does not change.
   process.chdir(mkdtempSync(join(tmpdir(), "studio-model-")));
   writeFileSync("demo-model", JSON.stringify(scriptFor(tags, replies)));
-  const lab = await Lab.start({ model: "script:demo-model", args: ["--audit"] });
+  const lab = await Lab.start({ model: "script:demo-model", args: ["--audit", ...args] });
   try {
     return await fill(lab);
   } catch (error) {
@@ -55,7 +57,7 @@ export async function startScene(replies: Json[] = []): Promise<Scene> {
 async function fill(lab: Lab): Promise<Scene> {
   const sent = await begin.mail(lab, ANSWERED);
   await answer(lab, sent, "email_assistant", { type: "accept" });
-  await forkAtAnswer(lab, sent);
+  const asked = await forkAtAnswer(lab, sent);
   const refined = await begin.docs(lab, "");
   await answer(lab, refined, "docs", { type: "accept" });
   const claims = await begin.analyze(lab, DECIDED);
@@ -72,21 +74,24 @@ async function fill(lab: Lab): Promise<Scene> {
   await begin.mail(lab, REPORTS[1]);
   await fillOperate(lab);
   const now = Date.now() + 125_000;
-  return { lab, now, analyze, claims, failed, mail, sent, sheet, atris, docs, refined };
+  return { lab, now, analyze, claims, failed, mail, sent, asked, sheet, atris, docs, refined };
 }
 
 /** Gives another answer where the thread waited, so that it has two branches. */
-async function forkAtAnswer(lab: Lab, thread: string): Promise<void> {
+async function forkAtAnswer(lab: Lab, thread: string): Promise<string> {
   const states = await lab.call<ThreadState[]>("GET", `/threads/${thread}/history?limit=20`);
-  const asked = states.find(({ interrupts }) => interrupts.length > 0);
-  const checkpoint = asked?.checkpoint_id;
+  const checkpoint = states.find(({ interrupts }) => interrupts.length > 0)?.checkpoint_id;
   if (!checkpoint) throw new Error("the thread waited nowhere");
   await lab.call("POST", `/threads/${thread}/runs/wait`, {
     assistant_id: "email_assistant",
     checkpoint_id: checkpoint,
     input: null,
   });
-  await answer(lab, thread, "email_assistant", { type: "ignore" });
+  const { checkpoint_id } = await lab.state(thread);
+  const args = { response_text: `The report ${ANSWERED} is ready on Thursday.` };
+  const edited = { action: "send_email_tool", args };
+  await answer(lab, thread, "email_assistant", { type: "edit", args: edited });
+  return checkpoint_id ?? "";
 }
 
 export async function answer(lab: Lab, thread: string, assistant: string, value: unknown): Promise<void> {
@@ -131,7 +136,7 @@ export interface View {
   tolerance?: number;
 }
 
-type ThreadName = Exclude<keyof Scene, "lab" | "now">;
+type ThreadName = Exclude<keyof Scene, "lab" | "now" | "asked">;
 
 const tab = (thread: ThreadName, name: string) => (scene: Scene) => `threads/${scene[thread]}?tab=${name}`;
 const press = async (page: Page, name: string | RegExp) =>
@@ -210,11 +215,11 @@ export const VIEWS: View[] = [
   { name: "not-found", path: () => "nothing" },
   {
     name: "fork",
-    path: ({ sent }) => `threads/${sent}?tab=branches`,
+    path: ({ sent, asked }) => `threads/${sent}?tab=branches&checkpoint=${asked}`,
     prepare: async (page) => {
-      // Back to where the thread waited.
-      await page.getByRole("button", { name: "Previous checkpoint" }).click();
       await press(page, "Fork here");
+      await page.getByRole("radio", { name: /The same again/ }).check();
+      await page.getByText("Expected cost").waitFor();
     },
   },
 ];

@@ -75,6 +75,7 @@ function mail(tag: string): Reply[] {
     {
       at: "learn",
       expect,
+      usage: usage(240, 24),
       json: { chain_of_thought: "", user_preferences: "Name a day and a time.", replaces: 0 },
     },
   ];

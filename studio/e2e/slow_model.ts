@@ -21,6 +21,8 @@ export class SlowModel {
   /** How many texts it began to write, and how many it finished. */
   begun = 0;
   finished = 0;
+  /** How many tokens it wrote of the last text. */
+  written = 0;
   readonly #server: Server;
 
   private constructor(options: SlowModelOptions) {
@@ -76,6 +78,7 @@ export class SlowModel {
     for (let token = 0; token < this.options.tokens || this.isHeld; token++) {
       if (response.destroyed) return;
       send({ content: tokenOf(number, token) });
+      this.written = token + 1;
       // By the clock: what one pause takes too long, the next ones make up for.
       const wait = start + (token + 1) * this.options.delayMs - performance.now();
       if (wait > 1) await pause(wait);

@@ -54,15 +54,18 @@ test("the inbox can be used within 2 s on a slow network and a slow device", asy
 /** Other programs on this machine must not decide: the budget grows by as much as they slow any computation down. */
 async function expectUsable(name: string, url: string, budgetMs: number, conditions: Conditions = {}) {
   const times: number[] = [];
+  const computed: number[] = [];
   const loads: number[] = [];
   for (let count = 0; count < VISITS; count += 1) {
     loads.push(contention());
-    times.push((await visit(browser, url, conditions)).usableMs);
+    const { usableMs, computedMs } = await visit(browser, url, conditions);
+    times.push(usableMs);
+    computed.push(computedMs);
   }
   const load = median(loads);
   const shown = times.map(Math.round).join(", ");
-  console.log(
-    `usable (${name}): median ${Math.round(median(times))} ms of ${shown}; contention ${load.toFixed(2)}`,
-  );
+  const figures = `median ${Math.round(median(times))} ms of ${shown}`;
+  const other = `computed ${Math.round(median(computed))} ms, contention ${load.toFixed(2)}`;
+  console.log(`usable (${name}): ${figures}; ${other}`);
   expect(median(times)).toBeLessThanOrEqual(budgetMs * load);
 }

@@ -1,18 +1,12 @@
 /** Every view of the page with its dialogs, and servers that have something to show in each of them, or nothing. */
 
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
 import type { Page } from "playwright-core";
 
-import type { Assistant, CheckpointTree } from "../src/api/types.ts";
-import { begin, Lab, pause } from "./lab.ts";
+import type { Assistant } from "../src/api/types.ts";
+import { begin, type Lab, pause } from "./lab.ts";
 import { type Scene, startScene, VIEWS, type View } from "./pictures.ts";
 
 export interface Tour extends Scene {
-  /** A thread whose run failed. */
-  failed: string;
   /** A thread that runs for as long as the test. */
   running: string;
   /** A thread without a run. */
@@ -23,18 +17,16 @@ export interface Tour extends Scene {
 }
 
 /** A reply that nobody waits for to its end. */
-export const SLOW = { at: "initial", expect: "orders for ever", text: "Well.", delay_ms: 600_000 };
+export const SLOW = { at: "initial", expect: "orders for ever", text: "Well.", delay_ms: 3_600_000 };
 
 export async function startTour(): Promise<Tour> {
-  const scene = await startScene([SLOW]);
+  const scene = await startScene([SLOW], ["--budget", "5.00"]);
   const { lab } = scene;
-  await branch(lab, scene.sent);
   const [cron] = await lab.call<{ cron_id: string }[]>("POST", "/runs/crons/search", {});
   const graph_id = "email_assistant";
   const [assistant] = await lab.call<Assistant[]>("POST", "/assistants/search", { graph_id });
   return {
     ...scene,
-    failed: await failedThread(lab),
     running: await runningThread(lab),
     unused: await lab.newThread(),
     cron: cron?.cron_id ?? "",
@@ -42,9 +34,9 @@ export async function startTour(): Promise<Tour> {
   };
 }
 
-/** Starts a mail that the model knows nothing about. */
+/** Starts an interview that the model knows nothing about. */
 export async function failedThread(lab: Lab): Promise<string> {
-  return await begin.mail(lab, "nobody knows");
+  return await begin.analyze(lab, "of nobody");
 }
 
 /** Starts an interview whose reply is slow. */
@@ -60,22 +52,6 @@ export async function runningThread(lab: Lab): Promise<string> {
   throw new Error("the thread does not run");
 }
 
-/** Repeats the last step of a thread, so that it has two branches. */
-export async function branch(lab: Lab, thread: string): Promise<void> {
-  const tree = await lab.call<CheckpointTree>("GET", `/superstep/threads/${thread}/tree`);
-  const last = tree.checkpoints.find((each) => each.checkpoint_id === tree.current);
-  const checkpoint_id = last?.parent_checkpoint_id;
-  const body = { assistant_id: "email_assistant", input: null, checkpoint_id };
-  await lab.call("POST", `/threads/${thread}/runs/wait`, body);
-}
-
-/** A server that asks for a key. */
-export async function startLockedLab(): Promise<Lab> {
-  const policy = join(mkdtempSync(join(tmpdir(), "studio-policy-")), "policy.json");
-  writeFileSync(policy, JSON.stringify({ api_keys: true }));
-  return await Lab.start({ args: ["--auth", policy] });
-}
-
 type Prepare = (page: Page) => Promise<void>;
 const press =
   (...names: (string | RegExp)[]): Prepare =>
@@ -83,7 +59,7 @@ const press =
     for (const name of names) await page.getByRole("button", { name }).first().click();
   };
 const thread =
-  (name: keyof Omit<Tour, "lab">, tab?: string) =>
+  (name: Exclude<keyof Tour, "lab" | "now">, tab?: string) =>
   (tour: Tour): string =>
     `threads/${tour[name]}${tab ? `?tab=${tab}` : ""}`;
 const at = (path: string) => () => path;
@@ -108,11 +84,6 @@ const MORE: Stop[] = [
     path: at("inbox"),
     prepare: async (page) => await inbox(page, /report/i, "Respond"),
   },
-  {
-    name: "inbox-bulk",
-    path: at("inbox"),
-    prepare: async (page) => await inbox(page, /report/i, /like this/),
-  },
   { name: "inbox-gone", path: at("inbox?item=nothing") },
   { name: "palette-help", path: at("threads"), prepare: paletteHelp },
   {
@@ -122,7 +93,6 @@ const MORE: Stop[] = [
   },
   { name: "threads-none", path: at("threads?status=busy&graph=nothing") },
   { name: "threads-wrong", path: at("threads?metadata=wrong&ids=wrong") },
-  { name: "thread-failed", path: thread("failed") },
   { name: "thread-running", path: thread("running", "trace") },
   { name: "thread-unused", path: thread("unused") },
   { name: "thread-unknown", path: at("threads/00000000-0000-4000-8000-000000000000") },
@@ -135,7 +105,6 @@ const MORE: Stop[] = [
   { name: "state-list", path: thread("sent", "state"), prepare: radio("Changes") },
   { name: "state-edit", path: thread("sent", "state"), prepare: press("Edit state") },
   { name: "state-review", path: thread("sent", "state"), prepare: press("Edit state", "Review") },
-  { name: "compare-first", path: thread("sent", "compare"), prepare: compareFirst },
   { name: "branches-two", path: thread("sent", "branches"), prepare: bothBranches },
   { name: "fork-answer", path: thread("mail"), prepare: fork },
   { name: "fork-edit", path: thread("mail"), prepare: then(fork, radio("Edit")) },
@@ -163,7 +132,6 @@ const MORE: Stop[] = [
   { name: "store-new", path: at("store"), prepare: press("New item") },
   { name: "budget-raise", path: at("budgets"), prepare: press(/^Raise the budget/) },
   { name: "queue-cancel", path: at("queue"), prepare: press(/^Cancel run/) },
-  { name: "key-new", path: at("keys"), prepare: press("New key") },
 ];
 
 async function inbox(page: Page, subject: RegExp, name: string | RegExp): Promise<void> {
@@ -179,11 +147,6 @@ async function search(page: Page, text: string): Promise<void> {
 async function paletteHelp(page: Page): Promise<void> {
   await search(page, "keyboard");
   await page.keyboard.press("Enter");
-}
-
-async function compareFirst(page: Page): Promise<void> {
-  await page.getByLabel("Compare with").first().selectOption({ label: "the first checkpoint" });
-  await page.getByText("Before").first().waitFor();
 }
 
 async function bothBranches(page: Page): Promise<void> {

@@ -79,15 +79,16 @@ async function readAnnouncement(page: Page): Promise<Announcement> {
   const dialog = page.getByRole("dialog");
   await dialog.getByText("Expected cost").waitFor();
   const found: Announcement = { unsafe: 0, read: 0, reconcilable: 0, calls: 0, cost: "$0" };
-  for (const line of await dialog.locator(".fork-lines li").allInnerTexts()) {
+  for (const line of await dialog.locator(".fork-lines li").allTextContents()) {
     const name = /Class: (\w+)/.exec(line)?.[1];
     if (name === undefined) continue;
-    const number = /\b(\d+) (?:mails?|calls?|reads?|times)\b/.exec(line)?.[1] ?? (/\bonce\b/.test(line) ? "1" : "");
+    const number =
+      /\b(\d+) (?:mails?|calls?|reads?|times)\b/.exec(line)?.[1] ?? (/\bonce\b/.test(line) ? "1" : "");
     expect(number, line).not.toBe("");
     expect(Object.keys(found)).toContain(name);
     found[name as keyof Received] += Number(number);
   }
-  const cost = await dialog.locator("p", { hasText: "Expected cost" }).innerText();
+  const cost = (await dialog.locator("p", { hasText: "Expected cost" }).textContent()) ?? "";
   found.calls = Number(/(\d+) model call/.exec(cost)?.[1] ?? 0);
   found.cost = /\$[\d.]+/.exec(cost)?.[0] ?? "$0";
   return found;
@@ -128,30 +129,33 @@ const START = {
 
 const ASSISTANT = { atris: "atris", reads: "atris", mail: "email_assistant" };
 
-test.each(FORKS)("a fork of %s at %s (in a copy: %s) repeats what was announced", async (agent, node, isCopy) => {
-  const assistant = ASSISTANT[agent];
-  const thread = await START[agent]();
-  await finish(thread, assistant);
-  const checkpoint = await checkpointBefore(thread, node);
-  const watched = await WatchedPage.open(browser, `${lab.page}threads/${thread}?checkpoint=${checkpoint}`);
-  const { page } = watched;
-  await page.getByRole("button", { name: "Fork here" }).first().click();
-  const announced = await readAnnouncement(page);
-  const [before, costBefore] = [received(), await modelCost(thread)];
-  const forked = await startFork(page, isCopy);
-  await finish(forked, assistant);
-  const [after, costAfter] = [received(), await modelCost(forked)];
-  const seen = (name: keyof Received) => after[name] - before[name];
-  const dollars = (costAfter.nanoDollars - costBefore.nanoDollars) / 1e9;
-  expect({
-    unsafe: seen("unsafe"),
-    read: seen("read"),
-    reconcilable: seen("reconcilable"),
-    calls: costAfter.calls - costBefore.calls,
-    cost: `$${Number(dollars.toPrecision(3))}`,
-  }).toEqual(announced);
-  await watched.close();
-});
+test.each(FORKS)(
+  "a fork of %s at %s (in a copy: %s) repeats what was announced",
+  async (agent, node, isCopy) => {
+    const assistant = ASSISTANT[agent];
+    const thread = await START[agent]();
+    await finish(thread, assistant);
+    const checkpoint = await checkpointBefore(thread, node);
+    const watched = await WatchedPage.open(browser, `${lab.page}threads/${thread}?checkpoint=${checkpoint}`);
+    const { page } = watched;
+    await page.getByRole("button", { name: "Fork here" }).first().click();
+    const announced = await readAnnouncement(page);
+    const [before, costBefore] = [received(), await modelCost(thread)];
+    const forked = await startFork(page, isCopy);
+    await finish(forked, assistant);
+    const [after, costAfter] = [received(), await modelCost(forked)];
+    const seen = (name: keyof Received) => after[name] - before[name];
+    const dollars = (costAfter.nanoDollars - costBefore.nanoDollars) / 1e9;
+    expect({
+      unsafe: seen("unsafe"),
+      read: seen("read"),
+      reconcilable: seen("reconcilable"),
+      calls: costAfter.calls - costBefore.calls,
+      cost: `$${Number(dollars.toPrecision(3))}`,
+    }).toEqual(announced);
+    await watched.close();
+  },
+);
 
 test("an answer where the thread still waits repeats nothing, and the dialog says so", async () => {
   const thread = await begin.atris(lab, "");

@@ -10,8 +10,11 @@ import { createRoot } from "react-dom/client";
 import { queryClient } from "./api/cache.ts";
 import { watchThreads } from "./api/thread_watch.ts";
 import { App } from "./app/App.tsx";
+import { storedDirection } from "./app/direction.ts";
 
 watchThreads(queryClient);
+document.documentElement.dir = storedDirection();
+
 const root = document.getElementById("root");
 if (root) {
   createRoot(root).render(

@@ -45,7 +45,9 @@ pub(crate) fn run(action: StudioAction) -> anyhow::Result<()> {
             script(&["--check"])
         }
         StudioAction::Browser => {
-            output_of(cargo().args(["build", "--quiet", "--package", "superstep-archie"]))?;
+            // The second one serves the simulator's programs, whose logs the tests read themselves.
+            let programs = ["--package", "superstep-archie", "--package", "server-suites"];
+            output_of(cargo().args(["build", "--quiet"]).args(programs))?;
             node("vitest", &["run", "--config", "vitest.e2e.config.ts"])
         }
     }

@@ -7,6 +7,7 @@ import type { Locator, Page } from "playwright-core";
 
 import type { Json } from "../../src/api/json.ts";
 import { type Lab, workbookPath } from "../lab.ts";
+import { scriptFor } from "../script.ts";
 
 export interface Story {
   graph: string;
@@ -31,7 +32,8 @@ export interface Story {
   outside?: (lab: Lab) => Json;
 }
 
-const press = (name: string) => (question: Locator) => question.getByRole("button", { name }).click();
+const press = (name: string) => (question: Locator) =>
+  question.getByRole("button", { name, exact: true }).click();
 
 const reply = (text: string) => async (question: Locator) => {
   await question.getByRole("textbox", { name: "Your answer" }).fill(text);
@@ -50,13 +52,12 @@ async function chooseFiles(page: Page, button: string, files: string | string[])
   await dialog.setFiles(files);
 }
 
-function write(folder: string, files: Record<string, string>): string[] {
-  return Object.entries(files).map(([path, text]) => {
+function write(folder: string, files: Record<string, string>): void {
+  for (const [path, text] of Object.entries(files)) {
     const file = join(folder, path);
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
-    return file;
-  });
+  }
 }
 
 export const stories: Story[] = [
@@ -65,14 +66,11 @@ export const stories: Story[] = [
     startName: "Start Analyze notes",
     inboxName: "Interview",
     async fill(page, tag, folder) {
-      await page
-        .getByRole("textbox", { name: "What do you want to find out?" })
-        .fill(`Choose a queue for orders ${tag}`);
-      const files = write(folder, {
-        "a.md": `Ten thousand orders ${tag} a day.\n`,
-        "b.txt": "We have one machine.\n",
-      });
-      await chooseFiles(page, "Choose files", files);
+      const field = page.getByRole("textbox", { name: "What do you want to find out?" });
+      await field.fill(`Choose a queue for orders ${tag}`);
+      const notes = join(folder, "notes");
+      write(notes, { "a.md": `Ten thousand orders ${tag} a day.\n`, "b.txt": "We have one machine.\n" });
+      await chooseFiles(page, "Choose a folder", notes);
     },
     answers: [reply("No, only those of one customer."), reply("DONE")],
     result: () => /Use a queue in PostgreSQL/,
@@ -83,7 +81,7 @@ export const stories: Story[] = [
     },
     repeatsEffects: false,
     otherResult: () => /Use a log with one partition/,
-    difference: /Ended/i,
+    difference: /No, only those of one customer.*DONE/,
   },
   {
     graph: "sheet",
@@ -99,8 +97,8 @@ export const stories: Story[] = [
     forkedQuestion: 0,
     otherAnswer: choose("Reject"),
     repeatsEffects: false,
-    otherResult: () => /rejected/i,
-    difference: /reject/i,
+    otherResult: () => /The change set was rejected/,
+    difference: /accept.*reject/,
   },
   {
     graph: "docs",
@@ -124,8 +122,8 @@ export const stories: Story[] = [
     forkedQuestion: 0,
     otherAnswer: choose("Stop here"),
     repeatsEffects: false,
-    otherResult: () => /finished/,
-    difference: /./,
+    otherResult: () => /a person said that this is enough/,
+    difference: /enough.*skipped/,
   },
   {
     graph: "atris",
@@ -139,8 +137,8 @@ export const stories: Story[] = [
     forkedQuestion: 0,
     otherAnswer: choose("Ignore"),
     repeatsEffects: true,
-    otherResult: () => /./,
-    difference: /./,
+    otherResult: () => /a person said no/,
+    difference: /a person said no/,
     outside: (lab) => lab.shop.calls.filter((call) => call === "DELETE /orders/1001").length,
   },
   {
@@ -166,30 +164,24 @@ export const stories: Story[] = [
     },
     repeatsEffects: true,
     otherResult: () => /ready on Monday/,
-    difference: /Monday/,
+    difference: /Name a day and a time/,
   },
 ];
 
-/** Replies of the model that only forks need. */
+/** Replies of the model that only forks need. A fork at a question of a subgraph runs the subgraph from its beginning. */
 export function repliesOfForks(tags: string[]): Json[] {
-  return tags.flatMap((tag) => [
-    {
-      at: "final",
-      expect: `orders ${tag}`,
-      usage: { input_tokens: 500, output_tokens: 80 },
-      json: {
-        assumptions: [],
-        components: [],
-        alternatives: [],
-        decisions: [{ claim: "Use a log with one partition." }],
-        open_questions: [],
-      },
-    },
-    {
-      at: "llm_call",
-      expect: `report ${tag}`,
-      usage: { input_tokens: 580, output_tokens: 12 },
-      tool_calls: [{ name: "Done", args: { done: true } }],
-    },
-  ]);
+  return tags.flatMap((tag) => [...conclusion(tag), ...again(tag)]);
+}
+
+function conclusion(tag: string): Json[] {
+  const none = { assumptions: [], components: [], alternatives: [], open_questions: [] };
+  const json = { ...none, decisions: [{ claim: "Use a log with one partition." }] };
+  return [{ at: "final", expect: `orders ${tag}`, usage: { input_tokens: 500, output_tokens: 80 }, json }];
+}
+
+/** What the model said up to the question, and what it says after the other answer. */
+function again(tag: string): Json[] {
+  const replies = (scriptFor([tag]) as { replies: { at: string }[] }).replies;
+  const before = replies.filter(({ at }) => at === "llm_call" || at.startsWith("file-structure"));
+  return before.filter(({ at }) => !at.includes("Refinement"));
 }

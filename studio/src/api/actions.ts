@@ -7,8 +7,8 @@ import type { Run, Thread } from "./types.ts";
 
 const id = encodeURIComponent;
 
-export async function createThread(metadata: JsonObject = {}): Promise<Thread> {
-  return await request<Thread>("/threads", { method: "POST", json: { metadata } });
+export async function createThread(metadata: JsonObject = {}, key: string = newKey()): Promise<Thread> {
+  return await request<Thread>("/threads", { method: "POST", json: { metadata }, key });
 }
 
 /** Starts a run in the background. Requests with the same key start one run, so a lost response does no harm. */

@@ -103,11 +103,11 @@ function online(ms: number, signal: AbortSignal): Promise<void> {
     const done = () => {
       clearTimeout(timer);
       signal.removeEventListener("abort", done);
-      removeEventListener("online", done);
+      globalThis.removeEventListener?.("online", done);
       resolve();
     };
     const timer = setTimeout(done, ms);
     signal.addEventListener("abort", done);
-    addEventListener("online", done);
+    globalThis.addEventListener?.("online", done);
   });
 }

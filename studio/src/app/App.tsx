@@ -12,6 +12,7 @@ import { hrefOf, navigate, usePageLocation } from "./location.ts";
 import { useMay } from "./me.ts";
 import { OfflineBanner } from "./OfflineBanner.tsx";
 import { Palette } from "./Palette.tsx";
+import { useRevealed } from "./reveal.ts";
 import { SECTIONS, type Section } from "./sections.ts";
 import { ThemeMenu } from "./ThemeMenu.tsx";
 
@@ -46,11 +47,7 @@ function Navigation() {
   const groups = ["work", "operate"] as const;
   const nav = useRef<HTMLElement>(null);
   const [current] = path;
-  useEffect(() => {
-    // On a phone, the sections are a line that is longer than the screen.
-    const link = current && nav.current?.querySelector("[aria-current]");
-    if (link) link.scrollIntoView({ block: "nearest", inline: "center" });
-  }, [current]);
+  useRevealed(nav, "[aria-current]", current);
   return (
     <nav ref={nav} className="shell-nav" aria-label={text.common.navigation}>
       {groups.map((group) => (

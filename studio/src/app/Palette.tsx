@@ -18,6 +18,7 @@ import { common } from "../text/common.ts";
 import { inbox } from "../text/inbox.ts";
 import { palette as text } from "../text/palette.ts";
 import { Button } from "../ui/Button.tsx";
+import { type Direction, setDirection } from "./direction.ts";
 import { hrefOf, navigate } from "./location.ts";
 import { useMay } from "./me.ts";
 import { SECTIONS } from "./sections.ts";
@@ -363,8 +364,18 @@ function commandEntries(onHelp: () => void, onCopy: () => void): Entry[] {
       run: () => setTheme(theme),
     }),
   );
+  const directions = Object.entries(text.directions).map(
+    ([direction, title]): Entry => ({
+      id: `direction-${direction}`,
+      group: "commands",
+      title,
+      keywords: text.directionWords,
+      run: () => setDirection(direction as Direction),
+    }),
+  );
   return [
     ...themes,
+    ...directions,
     { id: "copy-link", group: "commands", title: text.copyLink, keywords: text.copyWords, run: onCopy },
     { id: "help", group: "commands", title: text.help, keywords: text.helpWords, run: onHelp },
   ];

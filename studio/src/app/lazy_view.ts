@@ -1,4 +1,4 @@
-import { type ComponentType, type LazyExoticComponent, lazy } from "react";
+import { type LazyExoticComponent, lazy, type ReactNode } from "react";
 
 import { serverBase } from "../api/client.ts";
 
@@ -8,8 +8,8 @@ const PAUSE_MS = 500;
 
 /** A view whose code is loaded when it is needed. If the server is away at that moment, the view waits for it. */
 export function lazyView<P>(
-  load: () => Promise<{ default: ComponentType<P> }>,
-): LazyExoticComponent<ComponentType<P>> {
+  load: () => Promise<{ default: (props: P) => ReactNode }>,
+): LazyExoticComponent<(props: P) => ReactNode> {
   return lazy(() => loadPatiently(load));
 }
 

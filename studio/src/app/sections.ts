@@ -1,10 +1,9 @@
 /** The sections of the page: what the navigation and the command palette list. */
 
-import { type ComponentType, } from "react";
-import { lazyView } from "./lazy_view.ts";
-
+import type { ComponentType } from "react";
 import type { text } from "../text/index.ts";
 import InboxView from "../views/inbox/InboxView.tsx";
+import { lazyView } from "./lazy_view.ts";
 
 export interface Section {
   /** The first part of its path. */
@@ -23,7 +22,11 @@ export const SECTIONS: Section[] = [
   { name: "assistants", group: "work", View: lazyView(() => import("../views/start/AssistantsView.tsx")) },
   { name: "queue", group: "operate", View: lazyView(() => import("../views/operate/QueueView.tsx")) },
   { name: "crons", group: "operate", View: lazyView(() => import("../views/operate/CronsView.tsx")) },
-  { name: "deliveries", group: "operate", View: lazyView(() => import("../views/operate/DeliveriesView.tsx")) },
+  {
+    name: "deliveries",
+    group: "operate",
+    View: lazyView(() => import("../views/operate/DeliveriesView.tsx")),
+  },
   { name: "store", group: "operate", View: lazyView(() => import("../views/operate/StoreView.tsx")) },
   { name: "budgets", group: "operate", View: lazyView(() => import("../views/operate/BudgetsView.tsx")) },
   { name: "usage", group: "operate", View: lazyView(() => import("../views/operate/UsageView.tsx")) },

@@ -227,7 +227,9 @@ test("tokens of a server that was killed do not mix with those of the next one, 
     return { ...event, data: { ...data, params: { ...data.params, timestamp: 2 } } };
   };
   const before = eventsOf([{ failed: [], text: "Hello", args: undefined }], [1]).slice(0, 6);
-  const after = eventsOf([{ failed: [], text: "Good morning", args: undefined }], [1]).slice(1).map(later);
+  const after = eventsOf([{ failed: [], text: "Good morning", args: undefined }], [1])
+    .slice(1)
+    .map(later);
   const live = foldAll(foldAll(NOTHING_LIVE, before), after);
   expect(live.messages.map((message) => [message.status, liveText(message)])).toEqual([
     ["replaced", "Hel"],

@@ -252,7 +252,8 @@ function wholeOf(content: JsonObject): string | undefined {
 /** A reader of growing text needs its end; arguments can be read from their beginning only. */
 function cut(kind: LiveBlock["kind"], text: string): string {
   if (text.length <= LIMITS.text) return text;
-  return kind === "call" ? text.slice(0, LIMITS.text) : text.slice(-LIMITS.text);
+  // More than needed is dropped, so that the text does not begin at another place with every token.
+  return kind === "call" ? text.slice(0, LIMITS.text) : text.slice(-LIMITS.text * 0.75);
 }
 
 function usageOf(usage: Json | undefined): LiveMessage["usage"] {

@@ -76,13 +76,24 @@ describe("questions", () => {
   });
 
   it("are the same if one answer fits both", () => {
-    expect(areSameQuestions([approval("send", { text: "a" })], [approval("send", { text: "b" })])).toBe(true);
-    expect(areSameQuestions([{ value: "How many?" }], [{ value: "How much?" }])).toBe(true);
+    expect(
+      areSameQuestions([approval("send", { text: "a" })], [approval("send", { text: "b" })], false),
+    ).toBe(true);
+    expect(areSameQuestions([{ value: "How many?" }], [{ value: "How much?" }], false)).toBe(true);
   });
 
   it("are others if the action, the form or the number is another", () => {
-    expect(areSameQuestions([approval("send", {})], [approval("pay", {})])).toBe(false);
-    expect(areSameQuestions([approval("send", {})], [{ value: "How many?" }])).toBe(false);
-    expect(areSameQuestions([{ value: "a" }], [])).toBe(false);
+    expect(areSameQuestions([approval("send", {})], [approval("pay", {})], false)).toBe(false);
+    expect(areSameQuestions([approval("send", {})], [{ value: "How many?" }], false)).toBe(false);
+    expect(areSameQuestions([{ value: "a" }], [], false)).toBe(false);
+  });
+
+  it("are the same in every word if the answer lets something happen", () => {
+    const asked = (text: string, id: string) => ({
+      value: { ...approval("send", { text }).value, tool_call_id: id },
+    });
+    expect(areSameQuestions([asked("a", "call_1")], [asked("a", "call_2")], true)).toBe(true);
+    expect(areSameQuestions([asked("a", "call_1")], [asked("b", "call_1")], true)).toBe(false);
+    expect(areSameQuestions([asked("a", "call_1")], [asked("b", "call_1")], false)).toBe(true);
   });
 });

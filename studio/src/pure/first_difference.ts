@@ -94,11 +94,25 @@ interface Question {
   value: unknown;
 }
 
-/** Whether two lists of interrupts ask the same, as far as an answer to one fits the other. The texts of models may differ. */
-export function areSameQuestions(before: readonly Question[], now: readonly Question[]): boolean {
+/**
+ * Whether two lists of interrupts ask the same. If the answer lets something happen, the same in every word: nobody has seen
+ * anything else. Otherwise as far as an answer to one fits the other, because the texts of models may differ.
+ */
+export function areSameQuestions(
+  before: readonly Question[],
+  now: readonly Question[],
+  hasEffect: boolean,
+): boolean {
+  const read = hasEffect ? wordsOf : shapeOf;
   return (
-    before.length === now.length &&
-    before.every(({ value }, at) => shapeOf(value) === shapeOf(now[at]?.value))
+    before.length === now.length && before.every(({ value }, at) => read(value) === read(now[at]?.value))
+  );
+}
+
+/** Everything that a person reads. Every run makes ids of its own. */
+function wordsOf(value: unknown): string {
+  return JSON.stringify(value, (name, each) =>
+    name === "tool_call_id" || name === "digest" ? undefined : each,
   );
 }
 

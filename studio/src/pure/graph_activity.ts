@@ -1,6 +1,13 @@
 /** What ran in a graph until a checkpoint: read from the trace, the tree of checkpoints and the state of a thread. */
 
-import type { CallTotals, CheckpointTree, ThreadState, ThreadTrace, TraceSpan } from "../api/types.ts";
+import type {
+  CallTotals,
+  CheckpointTree,
+  ThreadState,
+  ThreadTrace,
+  TraceSpan,
+  TreeCheckpoint,
+} from "../api/types.ts";
 import { END, type GraphEdge, type GraphModel, START } from "./graph_model.ts";
 
 /** What a node does at the checkpoint, the most urgent first. */
@@ -109,34 +116,25 @@ export function stepsUntil(trace: ThreadTrace, tree: CheckpointTree, at: string 
   const all = trace.runs.flatMap((run) =>
     run.spans.filter(({ kind }) => kind === "superstep").map((span) => ({ run, span })),
   );
-  // Checkpoints come newest first.
-  const checkpoints = tree.checkpoints.toReversed();
-  const byId = new Map(checkpoints.map((found) => [found.checkpoint_id, found]));
+  const { checkpoints, byId, madeAt } = indexOf(tree);
   const selected = at === undefined ? undefined : byId.get(at);
   if (!selected) return all.map((step) => ({ ...step, isCommitted: step.span.ended_at !== null }));
 
-  const branch = new Set<string>();
-  for (let each: typeof selected | undefined = selected; each; ) {
-    branch.add(each.checkpoint_id);
-    each = each.parent_checkpoint_id === null ? undefined : byId.get(each.parent_checkpoint_id);
-  }
-  // The log has one checkpoint for each superstep, at the same time and in the same order. Several may be in one millisecond, so
-  // each checkpoint is used once.
-  const madeAt = new Map<string, string[]>();
-  for (const { checkpoint_id, parent_checkpoint_id, source, created_at } of checkpoints) {
-    const isInput = byId.get(parent_checkpoint_id ?? "")?.source === "input";
-    if (source !== "loop" || isInput) continue;
-    const ids = madeAt.get(created_at) ?? [];
-    ids.push(checkpoint_id);
-    madeAt.set(created_at, ids);
-  }
+  const branch = branchOf(tree, selected);
+  // Each checkpoint is used once.
+  const used = new Map<string, number>();
+  const takeMade = (time: string) => {
+    const count = used.get(time) ?? 0;
+    used.set(time, count + 1);
+    return madeAt.get(time)?.[count];
+  };
   const oldest = checkpoints[0]?.created_at ?? "";
   const steps: Step[] = [];
   for (const step of all) {
     const { ended_at, started_at } = step.span;
-    const made = ended_at === null ? undefined : madeAt.get(ended_at)?.shift();
+    const made = ended_at === null ? undefined : takeMade(ended_at);
     if (made !== undefined) {
-      if (branch.has(made)) steps.push({ ...step, isCommitted: true });
+      if (branch(made)) steps.push({ ...step, isCommitted: true });
     } else if (!tree.is_complete && ended_at !== null && ended_at <= oldest) {
       steps.push({ ...step, isCommitted: true });
     } else {
@@ -145,6 +143,56 @@ export function stepsUntil(trace: ThreadTrace, tree: CheckpointTree, at: string 
     }
   }
   return steps;
+}
+
+interface TreeIndex {
+  /** The oldest first. */
+  checkpoints: readonly TreeCheckpoint[];
+  byId: ReadonlyMap<string, TreeCheckpoint>;
+  /** The checkpoints that supersteps made, by their time, in order: several may be in one millisecond. */
+  madeAt: ReadonlyMap<string, readonly string[]>;
+  /** How far before the current checkpoint those are that lead to it. */
+  distances: ReadonlyMap<string, number>;
+}
+
+/** A timeline with thousands of checkpoints is dragged along, so what is the same for all of them is made once. */
+const indexes = new WeakMap<CheckpointTree, TreeIndex>();
+
+function indexOf(tree: CheckpointTree): TreeIndex {
+  const known = indexes.get(tree);
+  if (known) return known;
+  // Checkpoints come newest first.
+  const checkpoints = tree.checkpoints.toReversed();
+  const byId = new Map(checkpoints.map((found) => [found.checkpoint_id, found]));
+  const madeAt = new Map<string, string[]>();
+  // The log has one checkpoint for each superstep, at the same time and in the same order.
+  for (const { checkpoint_id, parent_checkpoint_id, source, created_at } of checkpoints) {
+    const isInput = byId.get(parent_checkpoint_id ?? "")?.source === "input";
+    if (source !== "loop" || isInput) continue;
+    const ids = madeAt.get(created_at) ?? [];
+    ids.push(checkpoint_id);
+    madeAt.set(created_at, ids);
+  }
+  const distances = distancesTo(tree.current, byId);
+  const index = { checkpoints, byId, madeAt, distances };
+  indexes.set(tree, index);
+  return index;
+}
+
+function distancesTo(id: string | null, byId: TreeIndex["byId"]): Map<string, number> {
+  const distances = new Map<string, number>();
+  for (let each = byId.get(id ?? ""); each; each = byId.get(each.parent_checkpoint_id ?? ""))
+    distances.set(each.checkpoint_id, distances.size);
+  return distances;
+}
+
+/** Returns whether a checkpoint leads to the selected one, or is it. */
+function branchOf(tree: CheckpointTree, selected: TreeCheckpoint): (id: string) => boolean {
+  const { byId, distances } = indexOf(tree);
+  const from = distances.get(selected.checkpoint_id);
+  if (from !== undefined) return (id) => (distances.get(id) ?? -1) >= from;
+  const branch = distancesTo(selected.checkpoint_id, byId);
+  return (id) => branch.has(id);
 }
 
 interface Interval {

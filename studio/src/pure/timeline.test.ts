@@ -69,13 +69,20 @@ describe("branches", () => {
 });
 
 describe("marks", () => {
+  it("of one branch show nothing of another", () => {
+    const events = { interrupts: [Date.parse(time(5)), Date.parse(time(11))], failures: [] };
+    const waits = (at?: string) => timelineOf(forked, at, events).marks.map((mark) => mark.hasInterrupt);
+    expect(waits()).toEqual([false, false, true, false]);
+    expect(waits("c")).toEqual([false, false, true]);
+  });
+
   it("show where runs begin", () => {
     const { marks } = timelineOf(forked, undefined, NO_EVENTS);
     expect(marks.map((mark) => mark.isRunStart)).toEqual([true, false, true, false]);
   });
 
   it("show waits and failures at the checkpoint before them", () => {
-    const events = { interrupts: [Date.parse(time(5))], failures: [Date.parse(time(99)), 0] };
+    const events = { interrupts: [Date.parse(time(1.5))], failures: [Date.parse(time(99)), 0] };
     const { marks } = timelineOf(forked, undefined, events);
     expect(marks.map((mark) => mark.hasInterrupt)).toEqual([false, true, false, false]);
     expect(marks.map((mark) => mark.hasFailure)).toEqual([true, false, false, true]);

@@ -78,13 +78,11 @@ export function timelineOf(
       hasFailure: false,
     }),
   );
-  for (const at of events.interrupts) {
-    const mark = marks[lastUntil(marks, at)];
-    if (mark) mark.hasInterrupt = true;
-  }
-  for (const at of events.failures) {
-    const mark = marks[lastUntil(marks, at)];
-    if (mark) mark.hasFailure = true;
+  const waited = checkpointsAt(tree, events.interrupts);
+  const failed = checkpointsAt(tree, events.failures);
+  for (const mark of marks) {
+    mark.hasInterrupt = waited.has(mark.checkpoint.checkpoint_id);
+    mark.hasFailure = failed.has(mark.checkpoint.checkpoint_id);
   }
   return { marks, places, others: othersOf(tree, places) };
 }
@@ -106,12 +104,25 @@ function othersOf(tree: CheckpointTree, places: ReadonlyMap<string, number>): Ti
   return others;
 }
 
-/** Returns the place of the last mark that is not after a time; the first mark if all are. */
-function lastUntil(marks: readonly Mark[], at: number): number {
-  let [low, high] = [0, marks.length - 1];
+/**
+ * Returns the checkpoints that were the newest ones at these times. Only one branch of a thread runs at a time, so that is where
+ * something happened, whichever branch is on screen.
+ */
+export function checkpointsAt(tree: CheckpointTree, times: readonly number[]): Set<string> {
+  const all = tree.checkpoints
+    .map((each) => ({ id: each.checkpoint_id, at: Date.parse(each.created_at) }))
+    .reverse()
+    .sort((a, b) => a.at - b.at);
+  const found = times.flatMap((time) => all[lastUntil(all, time)]?.id ?? []);
+  return new Set(found);
+}
+
+/** Returns the place of the last one that is not after a time; the first one if all are. */
+function lastUntil(all: readonly { at: number }[], time: number): number {
+  let [low, high] = [0, all.length - 1];
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if ((marks[middle]?.at ?? 0) <= at) low = middle;
+    if ((all[middle]?.at ?? 0) <= time) low = middle;
     else high = middle - 1;
   }
   return low;

@@ -125,7 +125,9 @@ export const agents = {
     checkOk: "holds",
     checkFailed: "does not hold",
     problem: "The last answer was not accepted",
-    noChanges: "No cell changed up to this checkpoint.",
+    noChanges: "No cell changed.",
+    notSaved: "Nothing is saved at this checkpoint.",
+    rejected: "The change set was rejected. Nothing was saved.",
     afterReview: "Saved cells",
     openInInbox: "The change set waits for an answer.",
     task: "Task",
@@ -141,7 +143,7 @@ export const agents = {
     picture: (name: string) => `Picture ${name} that the code drew`,
     verdict: "Verdict",
     stopped: (why: string) => `Ended: ${why.replaceAll("_", " ")}`,
-    newerFiles: "Files are those of the newest state, whichever checkpoint you select.",
+    newerFiles: "Files belong to the thread: each has what was written last, on any branch.",
   },
 
   atris: {
@@ -274,7 +276,9 @@ export const agents = {
     degraded: "The result is incomplete",
     stopped: (why: string) => `Stopped early: ${why}`,
     counts: (supported: number, all: number) =>
-      `${formatCount(supported)} of ${counted(all, "claim")} with a citation are supported`,
+      all === 1
+        ? `The claim with a citation is ${supported === 1 ? "" : "not "}supported`
+        : `${formatCount(supported)} of ${counted(all, "claim")} with a citation are supported`,
   },
 
   other: {
@@ -288,10 +292,7 @@ export const agents = {
     budget: "A limit is reached",
     limit: "Limit",
     shortBy: "Short by at least",
-    level: { run: "of this run", thread: "of this thread", tenant: "of your tenant" } as Record<
-      string,
-      string
-    >,
+    level: dictionary({ run: "of this run", thread: "of this thread", tenant: "of your tenant" }),
     meter: (meter: string) => meter.replaceAll("_", " "),
   },
 } as const;

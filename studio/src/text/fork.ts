@@ -17,7 +17,8 @@ function again(tool: string, calls: number): string {
 export const fork = {
   title: "Fork from this checkpoint",
   loading: "what the fork would repeat",
-  at: (step: number) => `Step ${step}`,
+  /** The input comes before the first step. */
+  at: (step: number) => (step < 0 ? "Before step 0" : `Step ${step}`),
   nextNodes: (nodes: readonly string[]) => `Runs next: ${nodes.join(", ")}`,
   nothingNext: "Nothing runs after this checkpoint.",
   mode: "What is different",
@@ -134,12 +135,13 @@ export const fork = {
   noCommon: "They have no checkpoint in common.",
   noStep: "Nothing here",
   firstDifference: "First difference",
+  loadingDifference: "the first difference",
   noDifference: "They do not differ, apart from ids that every run makes.",
-  looking: (place: number, count: number) => `Comparing step ${place} of ${count}…`,
   notLooked: (count: number) =>
     `The first ${count} steps do not differ. Compare later checkpoints in the state view.`,
   compareAll: "Compare both ends in full",
-  sources: { input: "Input", loop: "Step", update: "Edited by a person", fork: "Fork" },
+  sources: { input: "Input", loop: "Start", update: "Edited by a person", fork: "Fork" },
+  asked: "asked a person",
 
   testAbout: (thread: string) =>
     `A scripted case from thread ${thread}, made by Superstep Studio. Save the field "script" as a file and run the graph with the model script:FILE; send the inputs and answers in their order.`,

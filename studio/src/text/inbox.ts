@@ -92,7 +92,8 @@ export const inbox = {
   } satisfies Record<WayId, string>,
   /** What an answer causes, in one sentence. `action` is the name of a tool. */
   causes: (way: WayId, kind: string, action: string | undefined): string => {
-    const call = action ? `\`${action}\`` : "the action";
+    // The name is text of others: it must not end the quotation and continue in the page's voice.
+    const call = action ? `\`${action.replace(/[\s`]+/g, " ").slice(0, 80)}\`` : "the action";
     const known = action === undefined ? undefined : ACTIONS[action]?.[way];
     if (known && kind === "approval") return known;
     if (kind === "notify") return NOTIFY[way] ?? causes(way, call);
@@ -144,6 +145,7 @@ export const inbox = {
   othersStay: "The questions without a decision stay open.",
   mayNot: "Your API key allows you to read this question, but not to answer it.",
 
+  answered: (way: string) => `Answered: ${way}`,
   held: (way: string, seconds: number) => `Answered: ${way}. Sends in ${seconds} s.`,
   sending: (way: string) => `Answered: ${way}. Sending…`,
   sent: (way: string) => `Answered: ${way}. Sent.`,

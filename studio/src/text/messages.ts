@@ -44,6 +44,7 @@ export const messages = {
   others: (kinds: readonly string[]) => `Not shown here: ${kinds.join(", ")}. See the raw JSON.`,
   showAll: (length: number) => `Show all ${formatCount(length)} characters`,
   showLess: "Show less",
+  beginningLater: "This is the end of a long text; all of it is shown when the text is complete.",
   labels: "Labels",
   tokens: (input: number | undefined, output: number | undefined) =>
     input === undefined && output === undefined

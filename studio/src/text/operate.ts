@@ -279,7 +279,7 @@ export const operate = {
     failed: (count: number): string =>
       `The traces of ${count} threads could not be read, so they are not counted.`,
     unknownCost: (count: number): string =>
-      `The cost of ${count} model calls is not known: add prices to the program. Costs are lower bounds.`,
+      `The cost of ${count === 1 ? "1 model call" : `${count} model calls`} is not known: add prices to the program. Costs are lower bounds.`,
     byDay: (measure: string): string => `${measure} by day`,
     byAgent: (measure: string): string => `${measure} by agent`,
     total: "Total",

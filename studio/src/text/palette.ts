@@ -21,6 +21,11 @@ export const palette = {
   start: (name: string): string => `Start ${name}`,
   themes: { system: "Use the theme of the system", light: "Use the light theme", dark: "Use the dark theme" },
   themeWords: "theme colour color appearance light dark",
+  directions: {
+    ltr: "Use the left-to-right layout",
+    rtl: "Use the right-to-left layout",
+  },
+  directionWords: "direction rtl ltr",
   copyLink: "Copy the link to this page",
   copyWords: "share url address clipboard",
   help: "Show the keyboard shortcuts",

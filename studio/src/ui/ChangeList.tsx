@@ -94,7 +94,7 @@ function SideValue({ value, side, name }: { value: Json; side: "added" | "remove
   return (
     <div>
       <span className={`change-scalar ${side}`}>
-        {typeof value === "string" ? <LongText text={value} /> : String(value)}
+        {typeof value === "string" ? <LongText text={value} isQuoted /> : String(value)}
       </span>
     </div>
   );

@@ -1,7 +1,8 @@
 import "./markdown.css";
 
-import { Fragment, memo, type ReactNode, useMemo, useState } from "react";
+import { Fragment, memo, type ReactNode, useMemo, useRef, useState } from "react";
 
+import { ownParts } from "../pure/live_text.ts";
 import { type Block, type Inline, parseMarkdown, splitMarkdown, visibleText } from "../pure/markdown.ts";
 import { common } from "../text/common.ts";
 import { messages as text } from "../text/messages.ts";
@@ -12,7 +13,9 @@ import { messages as text } from "../text/messages.ts";
  */
 export function Markdown({ text }: { text: string }) {
   // Parts that do not change while a text grows are drawn once.
-  const parts = useMemo(() => splitMarkdown(text), [text]);
+  const drawn = useRef<readonly string[]>([]);
+  const parts = useMemo(() => ownParts(splitMarkdown(text), drawn.current), [text]);
+  drawn.current = parts;
   return (
     <div className="md" dir="auto">
       {parts.map((part, index) => (

@@ -12,13 +12,19 @@ import { forget, type OutgoingAnswers, sendNow, undo } from "./outbox.ts";
 /** What became of an answer that was given. */
 export function AnswerStatus({ outgoing, way }: { outgoing: OutgoingAnswers; way: string }) {
   const { phase, batch } = outgoing;
-  const place = useRef<HTMLDivElement>(null);
+  const place = useRef<HTMLElement>(null);
   useEffect(() => {
     // The button that was pressed is gone; the focus stays here, next to what can be undone.
     if (document.activeElement === document.body) place.current?.focus();
   }, []);
   return (
-    <div ref={place} tabIndex={-1} className="inbox-status" data-phase={phase.name}>
+    <section
+      ref={place}
+      tabIndex={-1}
+      className="inbox-status"
+      data-phase={phase.name}
+      aria-label={text.answered(way)}
+    >
       {phase.name === "held" && (
         <div className="row">
           <Countdown until={phase.until} way={way} />
@@ -46,7 +52,7 @@ export function AnswerStatus({ outgoing, way }: { outgoing: OutgoingAnswers; way
           <Button onClick={() => forget(outgoing.thread)}>{text.change}</Button>
         </Notice>
       )}
-    </div>
+    </section>
   );
 }
 

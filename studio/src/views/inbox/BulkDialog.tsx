@@ -144,12 +144,14 @@ function BulkRow({
   const subject = subjectOf(item);
   return (
     <div className="inbox-bulk-row">
-      <input
-        type="checkbox"
-        checked={isChosen}
-        aria-label={visibleText(text.item(subject))}
-        onChange={() => onToggle(id)}
-      />
+      <label className="inbox-bulk-check">
+        <input
+          type="checkbox"
+          checked={isChosen}
+          aria-label={visibleText(text.item(subject))}
+          onChange={() => onToggle(id)}
+        />
+      </label>
       <div>
         <strong>
           <bdi>{visibleText(subject)}</bdi>

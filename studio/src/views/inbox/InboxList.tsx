@@ -81,6 +81,15 @@ function useReadingPosition(
 ) {
   const position = useRef<ReadingPosition>(undefined);
   const [count, setCount] = useState(0);
+  const note = (element: HTMLElement) => {
+    const top = Math.ceil(element.scrollTop / row);
+    const isVisible =
+      selected && selected.place >= top && selected.place * row < element.scrollTop + element.clientHeight;
+    const place = isVisible ? selected.place : top;
+    const item = places.get(place);
+    position.current = item && { id: item.interrupt.id, place };
+  };
+  // Not with every row that is scrolled into view: to ask where the list is makes the browser lay it out.
   useLayoutEffect(() => {
     const element = scroll.current;
     if (!element) return;
@@ -89,21 +98,14 @@ function useReadingPosition(
       element.scrollTop += moved * row;
       if (moved > 0 && element.scrollTop > 0) setCount((before) => before + moved);
     }
-    const top = Math.ceil(element.scrollTop / row);
-    const isVisible =
-      selected && selected.place >= top && selected.place * row < element.scrollTop + element.clientHeight;
-    const read = isVisible ? selected.place : top;
-    const item = places.get(read);
-    position.current = item && { id: item.interrupt.id, place: read };
-  });
+    note(element);
+  }, [places, selected, row]);
   return {
     count,
     onScroll: () => {
       const element = scroll.current;
       if (!element) return;
-      const item = places.get(Math.ceil(element.scrollTop / row));
-      const place = Math.ceil(element.scrollTop / row);
-      position.current = item && { id: item.interrupt.id, place };
+      note(element);
       if (element.scrollTop < row / 2) setCount(0);
     },
     show: () => {

@@ -11,7 +11,7 @@ import { InboxDetail } from "./InboxDetail.tsx";
 import { InboxList } from "./InboxList.tsx";
 import { KeysDialog } from "./KeysDialog.tsx";
 import { MessageList } from "./MessageList.tsx";
-import { showMessage } from "./messages.ts";
+import { showNote } from "./messages.ts";
 import { undo } from "./outbox.ts";
 import { useDepartures } from "./useDepartures.ts";
 import { type Inbox, PAGE, useInbox } from "./useInbox.ts";
@@ -112,7 +112,7 @@ function useInboxKeys(inbox: Inbox, { found, group, closed }: Selection, showHel
     e: answer("e"),
     r: answer("r"),
     i: answer("i"),
-    u: () => showMessage(undo() ? text.undone : text.nothingToUndo),
+    u: () => showNote(undo() ? text.undone : text.nothingToUndo),
     "?": showHelp,
   });
 }

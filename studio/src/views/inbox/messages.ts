@@ -26,6 +26,16 @@ export function showMessage(text: string, tone: InboxMessage["tone"] = "plain", 
   set([...messages, { id: nextId, text, tone, thread }].slice(-MESSAGES_MAX));
 }
 
+let lastNote: number | undefined;
+
+/** Says what became of a key that was pressed, in place of what the last such note said. */
+export function showNote(text: string): void {
+  const shown = messages.filter(({ id }) => id !== lastNote);
+  nextId += 1;
+  lastNote = nextId;
+  set([...shown, { id: nextId, text, tone: "plain" as const, thread: undefined }].slice(-MESSAGES_MAX));
+}
+
 export function dismissMessage(id: number): void {
   set(messages.filter((message) => message.id !== id));
 }

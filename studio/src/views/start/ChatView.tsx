@@ -3,6 +3,7 @@ import { useState } from "react";
 import { cancelRun, createThread, startRun } from "../../api/actions.ts";
 import { isObject, type Json, type JsonObject } from "../../api/json.ts";
 import { runsQuery, threadQuery } from "../../api/queries.ts";
+import { RequestKeys } from "../../api/request_keys.ts";
 import type { Assistant, Thread } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf, navigate } from "../../app/location.ts";
@@ -31,14 +32,16 @@ export function ChatView({ assistant, channel, schema, thread }: ChatViewProps) 
   const id = assistant.assistant_id;
   const found = useQuery({ ...threadQuery(thread ?? ""), enabled: thread !== undefined });
   const [more, setMore] = useDraft<Json>(`chat-more:${id}`, {});
+  const [keys] = useState(() => new RequestKeys());
   const sending = useMutation({
     mutationFn: async (text: string) => {
       const input = { ...(isObject(more) ? more : {}), [channel]: [{ type: "human", content: text }] };
-      const to = thread ?? (await createThread()).thread_id;
-      await startRun(to, id, input);
+      const to = thread ?? (await createThread({}, keys.of("thread"))).thread_id;
+      await startRun(to, id, input, {}, keys.of([to, input]));
       return to;
     },
     onSuccess: (to) => {
+      keys.forget();
       if (to !== thread) navigate(hrefOf(["start", id, to]), "replace");
     },
   });

@@ -15,13 +15,16 @@ interface ComposerProps {
 export function Composer({ draftKey, isSending, onSend }: ComposerProps) {
   const [text, setText] = useDraft<string>(draftKey, "");
   const field = useRef<HTMLTextAreaElement>(null);
+  const typed = useRef(text);
+  typed.current = text;
   const isEmpty = text.trim() === "";
   const send = (event?: FormEvent) => {
     event?.preventDefault();
     if (isEmpty || isSending) return;
     const sent = text;
     setText("");
-    onSend(sent).catch(() => setText(sent));
+    // What was typed in the meantime stays, after the message that comes back.
+    onSend(sent).catch(() => setText([sent, typed.current].filter(Boolean).join("\n")));
     field.current?.focus();
   };
   const onKeyDown = (event: KeyboardEvent) => {

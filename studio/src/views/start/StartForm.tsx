@@ -2,6 +2,7 @@ import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useRef, useState } from "react";
 import { newKey } from "../../api/client.ts";
 import { isObject, type Json, type JsonObject } from "../../api/json.ts";
+import { RequestKeys } from "../../api/request_keys.ts";
 import type { Assistant } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf, navigate } from "../../app/location.ts";
@@ -136,11 +137,13 @@ export function StartForm({ assistant, schema, agent }: StartFormProps) {
 function useStart(assistant: string, draftKey: string) {
   const [progress, setProgress] = useState(0);
   const thread = useRef<string>(undefined);
+  const [keys] = useState(() => new RequestKeys());
   const starting = useMutation({
     mutationFn: (plan: { input: Json; files: { path: string; body: Blob }[] }) =>
       startOnNewThread({
         ...plan,
         assistant,
+        keys,
         thread: thread.current,
         onThread: (created) => {
           thread.current = created;

@@ -3,6 +3,7 @@
 import { createThread, startRun } from "../../api/actions.ts";
 import { request, send } from "../../api/client.ts";
 import type { Json, JsonObject } from "../../api/json.ts";
+import type { RequestKeys } from "../../api/request_keys.ts";
 import type { Run, ThreadFile } from "../../api/types.ts";
 
 const id = encodeURIComponent;
@@ -21,12 +22,14 @@ export interface StartPlan {
   /** A thread of an attempt that failed: its files are there already, and are replaced. */
   thread: string | undefined;
   onThread: (thread: string) => void;
+  /** For all attempts, so that an attempt whose response was lost is not repeated. */
+  keys: RequestKeys;
   onProgress: (uploaded: number) => void;
 }
 
 /** Creates a thread, uploads the files, starts the run, and returns the thread. */
 export async function startOnNewThread(plan: StartPlan): Promise<string> {
-  const thread = plan.thread ?? (await createThread()).thread_id;
+  const thread = plan.thread ?? (await createThread({}, plan.keys.of("thread"))).thread_id;
   plan.onThread(thread);
   let uploaded = 0;
   plan.onProgress(uploaded);
@@ -39,7 +42,7 @@ export async function startOnNewThread(plan: StartPlan): Promise<string> {
       }),
     );
   }
-  await startRun(thread, plan.assistant, plan.input);
+  await startRun(thread, plan.assistant, plan.input, {}, plan.keys.of([thread, plan.input]));
   return thread;
 }
 

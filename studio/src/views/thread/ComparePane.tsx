@@ -57,8 +57,10 @@ function Differences({ thread, checkpoint, other }: DifferencesProps) {
           <dt>{text.after}</dt>
           <dd>{sideName(data.to, thread)}</dd>
         </div>
-        <div role="status">{data.changes.length > 0 && text.count(data.changes.length)}</div>
       </dl>
+      <p role="status" className="small">
+        {data.changes.length > 0 && text.count(data.changes.length)}
+      </p>
       {data.changes.length === 0 ? (
         <Notice title={text.sameTitle}>
           <p>{text.sameNext}</p>

@@ -1,10 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useState } from "react";
-import { lazyView } from "../../app/lazy_view.ts";
-
 import { cancelRun } from "../../api/actions.ts";
 import { runsQuery } from "../../api/queries.ts";
 import type { Thread } from "../../api/types.ts";
+import { lazyView } from "../../app/lazy_view.ts";
 import { hrefOf, navigate } from "../../app/location.ts";
 import { useMay } from "../../app/me.ts";
 import { text as common } from "../../text/index.ts";
@@ -15,9 +14,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Failure } from "../../ui/Notice.tsx";
 import { deleteThread } from "./actions.ts";
 
-const ForkDialog = lazyView(() =>
-  import("./fork/ForkDialog.tsx").then((module) => ({ default: module.ForkDialog })),
-);
+const ForkDialog = lazyView(async () => ({ default: (await import("./fork/ForkDialog.tsx")).ForkDialog }));
 const view = text.view;
 
 interface ThreadActionsProps {

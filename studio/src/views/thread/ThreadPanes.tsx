@@ -1,13 +1,14 @@
 import * as Tabs from "@radix-ui/react-tabs";
 import { useQuery } from "@tanstack/react-query";
-import { type ComponentType, memo, type ReactNode, Suspense } from "react";
-import { lazyView } from "../../app/lazy_view.ts";
-
+import { type ComponentType, memo, type ReactNode, Suspense, useRef } from "react";
 import { isObject } from "../../api/json.ts";
 import { schemasQuery } from "../../api/queries.ts";
 import type { GraphSchema } from "../../api/types.ts";
+import { useDirection } from "../../app/direction.ts";
 import { ErrorBoundary } from "../../app/ErrorBoundary.tsx";
+import { lazyView } from "../../app/lazy_view.ts";
 import { setQuery, usePageLocation } from "../../app/location.ts";
+import { useRevealed } from "../../app/reveal.ts";
 import { thread as text } from "../../text/thread.ts";
 import { Loading } from "../../ui/Notice.tsx";
 import { AgentPane, hasAgentPane } from "../agents/AgentPane.tsx";
@@ -55,6 +56,8 @@ export const ThreadPanes = memo(function ThreadPanes({ graph, isWide, ...pane }:
   const wanted = names.find((name) => name === query.get("tab"));
   const first = hasQuestion ? "question" : defaultTab(graph, schemas);
   const tab = wanted ?? (query.has("compare") ? "compare" : first);
+  const list = useRef<HTMLDivElement>(null);
+  useRevealed(list, "[data-state=active]", tab);
   return (
     <div className="thread-panes">
       {isWide && (
@@ -64,11 +67,12 @@ export const ThreadPanes = memo(function ThreadPanes({ graph, isWide, ...pane }:
       )}
       <Tabs.Root
         className="thread-tabs"
+        dir={useDirection()}
         value={tab}
         onValueChange={(next) => setQuery({ tab: next })}
         activationMode="manual"
       >
-        <Tabs.List className="thread-tab-list" aria-label={text.view.panes}>
+        <Tabs.List ref={list} className="thread-tab-list" aria-label={text.view.panes}>
           {names.map((name) => (
             <Tabs.Trigger key={name} value={name} className="thread-tab" data-tab={name}>
               {tabs[name]}

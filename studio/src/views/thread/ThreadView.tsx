@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo } from "react";
+import { memo, useEffect, useMemo } from "react";
 
 import { interruptsQuery, threadQuery, traceQuery, treeQuery } from "../../api/queries.ts";
 import type { Thread } from "../../api/types.ts";
@@ -18,6 +18,10 @@ import { usePrefetch, useSelection, useShownCheckpoint } from "./selection.ts";
 import { ThreadHeader } from "./ThreadHeader.tsx";
 import { ThreadPanes } from "./ThreadPanes.tsx";
 import { Timeline } from "./Timeline.tsx";
+
+/** They are not drawn again while the timeline is dragged. */
+const Header = memo(ThreadHeader);
+const Interrupts = memo(ThreadInterrupts);
 
 /** A thread: what it waits for, and panes that show it at the selected checkpoint. */
 export function ThreadView({ thread: id }: { thread: string }) {
@@ -77,7 +81,7 @@ function RunThread({ thread, graph, assistant }: { thread: Thread; graph: string
   );
   return (
     <div className="thread" data-wide={isWide}>
-      <ThreadHeader
+      <Header
         thread={thread}
         graph={graph}
         assistant={assistant}
@@ -86,7 +90,7 @@ function RunThread({ thread, graph, assistant }: { thread: Thread; graph: string
       {!isWide && (
         <ErrorBoundary>
           <div className="thread-interrupts">
-            <ThreadInterrupts thread={id} />
+            <Interrupts thread={id} />
           </div>
         </ErrorBoundary>
       )}

@@ -6,7 +6,7 @@ import { Loading } from "../../ui/Notice.tsx";
 import { ThreadList } from "./ThreadList.tsx";
 import "./thread.css";
 
-const ThreadView = lazyView(() => import("./ThreadView.tsx").then((module) => ({ default: module.ThreadView })));
+const ThreadView = lazyView(async () => ({ default: (await import("./ThreadView.tsx")).ThreadView }));
 
 /** The list of threads, or the thread that the path names. */
 export default function ThreadsSection({ path }: { path: string[] }) {

@@ -13,6 +13,8 @@ import type { Timeline } from "../../pure/timeline.ts";
 const ADDRESS_MS = 400;
 /** How long the selection rests before a state is fetched. */
 const REST_MS = 120;
+/** How long it rests before the states next to it are fetched, too: a drag passes most of them. */
+const PREFETCH_MS = 400;
 /** How often panes show another checkpoint that is known already. */
 const DRAW_MS = 80;
 /** States with more characters are fetched one by one, and few of them are held. */
@@ -81,7 +83,7 @@ export function usePrefetch(thread: string, timeline: Timeline | undefined, show
         const id = timeline.marks[next]?.checkpoint.checkpoint_id;
         if (id) void client.prefetchQuery(stateQuery(thread, id));
       }
-    }, REST_MS);
+    }, PREFETCH_MS);
     return () => clearTimeout(timer);
   }, [client, thread, timeline, shown]);
 }

@@ -53,7 +53,7 @@ pub(super) async fn serve(folder: &Path, console: &Console) -> anyhow::Result<()
 fn patient_script(name: &str, text: &str) -> anyhow::Result<Script> {
     let mut script: Json = serde_json::from_str(text)?;
     if let Some(replies) = script["replies"].as_array_mut() {
-        *replies = replies.repeat(REPETITIONS);
+        *replies = vec![replies.clone(); REPETITIONS].concat();
     }
     Ok(Script::parse(name, &script.to_string())?)
 }

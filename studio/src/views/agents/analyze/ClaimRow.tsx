@@ -37,7 +37,7 @@ export function ClaimRow({ claim, notes }: { claim: Claim; notes: ReadonlyMap<st
           <span className="muted">{text.verdictWhy[verdict]}</span>
         </p>
         {source && <Evidence notes={notes} source={source} />}
-        {source && verdict === "misquoted" && (
+        {source && verdict === "misquoted" && notes.has(source.file) && (
           <p className="small">
             {text.quoted}:{" "}
             <q>

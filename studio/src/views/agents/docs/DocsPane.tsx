@@ -1,13 +1,12 @@
-import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 
-import { filesQuery } from "../../../api/queries.ts";
 import type { ThreadState } from "../../../api/types.ts";
 import { type DocsPage, docsPagesOf } from "../../../pure/page_diff.ts";
 import { agents } from "../../../text/agents.ts";
 import { Badge } from "../../../ui/Badge.tsx";
 import { Button } from "../../../ui/Button.tsx";
 import { FileList } from "../parts/FileList.tsx";
+import { useResultFiles } from "../parts/files.ts";
 import { Section } from "../parts/Section.tsx";
 import { Word } from "../parts/Words.tsx";
 import { PageDetails } from "./PageDetails.tsx";
@@ -18,7 +17,7 @@ const text = agents.docs;
 export function DocsPane({ thread, state }: { thread: string; state: ThreadState }) {
   const pages = useMemo(() => docsPagesOf(state), [state]);
   const [chosen, setChosen] = useState<string>();
-  const files = useQuery(filesQuery(thread)).data ?? [];
+  const files = useResultFiles(thread, state) ?? [];
   const page = pages.find(({ agent }) => agent === chosen) ?? pages[0];
   return (
     <div className="stack">
@@ -34,7 +33,7 @@ export function DocsPane({ thread, state }: { thread: string; state: ThreadState
       </Section>
       {page && <PageDetails key={page.agent} page={page} />}
       <Section title={agents.files}>
-        <FileList thread={thread} files={files.filter(({ path }) => path.startsWith("results/"))} />
+        <FileList thread={thread} files={files} />
       </Section>
     </div>
   );

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { visibleText } from "../../../pure/visible_text.ts";
 
 /** Names and values. Facts without a value are left out. */
 export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) {
@@ -8,7 +9,9 @@ export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) 
     <dl className="agent-facts">
       {known.map(([name, value]) => (
         <div key={name}>
-          <dt>{name}</dt>
+          <dt>
+            <bdi>{visibleText(name)}</bdi>
+          </dt>
           <dd>{value}</dd>
         </div>
       ))}

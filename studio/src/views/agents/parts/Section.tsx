@@ -1,4 +1,5 @@
 import { type ReactNode, useId } from "react";
+import { visibleText } from "../../../pure/visible_text.ts";
 
 /** A part of a view of an agent, with a heading that names it. */
 export function Section(props: { title: string; level?: 2 | 3; aside?: ReactNode; children: ReactNode }) {
@@ -7,7 +8,9 @@ export function Section(props: { title: string; level?: 2 | 3; aside?: ReactNode
   return (
     <section className="agent-section" aria-labelledby={id}>
       <div className="row">
-        <Heading id={id}>{props.title}</Heading>
+        <Heading id={id}>
+          <bdi>{visibleText(props.title)}</bdi>
+        </Heading>
         {props.aside}
       </div>
       {props.children}

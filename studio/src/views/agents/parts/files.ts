@@ -1,9 +1,23 @@
 /** Files of a thread. They are fetched with the visitor's key, so an address alone would not do. */
 
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
-import { send } from "../../../api/client.ts";
+import { LIVE_MS } from "../../../api/cache.ts";
+import { request, send } from "../../../api/client.ts";
+import type { ThreadFile, ThreadState } from "../../../api/types.ts";
+
+/** Returns what the agent made; `undefined` while the list may be older than the state. */
+export function useResultFiles(thread: string, state: ThreadState): ThreadFile[] | undefined {
+  // A node writes files before its checkpoint, so a new checkpoint is the time to look.
+  const { data } = useQuery({
+    queryKey: ["files", thread, state.checkpoint_id],
+    queryFn: ({ signal }) =>
+      request<ThreadFile[]>(`/superstep/threads/${encodeURIComponent(thread)}/files`, { signal }),
+    refetchInterval: LIVE_MS * 4,
+  });
+  return data?.filter(({ path }) => path.startsWith("results/"));
+}
 
 export async function fetchFile(thread: string, path: string, signal?: AbortSignal): Promise<Blob> {
   const encoded = path.split("/").map(encodeURIComponent).join("/");

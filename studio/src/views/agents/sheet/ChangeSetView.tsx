@@ -23,7 +23,7 @@ export function ChangeSetView({ changes, title = text.changes }: { changes: Chan
   return (
     <div className="stack">
       <Notes tone="bad" title={text.problem} notes={changes.problem ? [changes.problem] : []} />
-      <Section level={3} title={`${title}: ${text.cells(changes.cells)}`}>
+      <Section level={3} title={[title, text.cells(changes.cells)].filter(Boolean).join(": ")}>
         {changes.summary && <Words text={changes.summary} />}
         <SheetTable sheets={changes.sheets} withCells={names} shown={sheet} onShow={setChosen} />
         <Ranges changes={changes} />

@@ -1,6 +1,6 @@
 import { memo } from "react";
-
 import type { CellChange, CellValue } from "../../../pure/change_set.ts";
+import { visibleText } from "../../../pure/visible_text.ts";
 import { agents } from "../../../text/agents.ts";
 import { Word } from "../parts/Words.tsx";
 
@@ -37,7 +37,8 @@ export const ChangedCell = memo(function ChangedCell(props: {
 /** A long value folds: everything that would be saved can be read. */
 function Value({ value }: { value: CellValue }) {
   const shown = value.text === "" ? '""' : value.text;
-  const words = (part: string) => (value.kind === "formula" ? <code>{part}</code> : <Word text={part} />);
+  const words = (part: string) =>
+    value.kind === "formula" ? <code>{visibleText(part)}</code> : <Word text={part} />;
   if (shown.length <= CHARS_MAX) return words(shown);
   return (
     <details>

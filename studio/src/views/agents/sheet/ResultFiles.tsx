@@ -19,7 +19,8 @@ interface FilesProps {
 }
 
 /** The cells that were saved. */
-export function SavedChanges({ thread, files }: FilesProps) {
+export function SavedChanges({ thread, files }: { thread: string; files: ThreadFile[] | undefined }) {
+  if (!files) return <p className="muted">{common.loading(agents.loadingFile)}</p>;
   const file = named(files, "changes.txt");
   return file ? <SavedCells thread={thread} file={file} /> : <p className="muted">{text.noChanges}</p>;
 }

@@ -1,18 +1,22 @@
+import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 
-import { isObject, type Json, type JsonObject } from "../../../api/json.ts";
-import type { InboxItem, Interrupt } from "../../../api/types.ts";
+import type { JsonObject } from "../../../api/json.ts";
+import { interruptsQuery } from "../../../api/queries.ts";
+import type { InboxItem, Interrupt, RaisedInterrupt } from "../../../api/types.ts";
 import { type AnswerPart, answerForm } from "../../../pure/answers.ts";
 import { problemsOf } from "../../../pure/schema_form.ts";
 import { fork } from "../../../text/fork.ts";
 import { inbox } from "../../../text/inbox.ts";
-import { JsonTree } from "../../../ui/JsonTree.tsx";
 import { SchemaForm } from "../../../ui/SchemaForm.tsx";
+import { AgentQuestion } from "../../agents/AgentQuestion.tsx";
 import { useDraft } from "../../start/draft.ts";
 import type { ForkChange } from "./fork_actions.ts";
 
 interface AnswerFieldsProps {
   draftKey: string;
+  thread: string;
+  graph: string;
   interrupts: readonly Interrupt[];
   onChange: (change: ForkChange | undefined) => void;
 }
@@ -24,21 +28,33 @@ interface PartDraft extends JsonObject {
 }
 
 /** Answers to all interrupts of a checkpoint. */
-export function AnswerFields({ draftKey, interrupts, onChange }: AnswerFieldsProps) {
-  const forms = useMemo(() => interrupts.map(formOf), [interrupts]);
+export function AnswerFields({ draftKey, thread, graph, interrupts, onChange }: AnswerFieldsProps) {
+  const { data: raised } = useQuery({ ...interruptsQuery(thread), refetchInterval: false });
+  const items = useMemo(
+    () => interrupts.map((interrupt) => askedItem(interrupt, thread, graph, raised)),
+    [interrupts, thread, graph, raised],
+  );
+  const forms = useMemo(() => items.map(answerForm), [items]);
   const [drafts, setDrafts] = useDraft<Record<string, PartDraft>>(`${draftKey}:answers`, {});
   useEffect(() => {
-    const answers = forms.map((form, place) => {
-      const parts = form.parts.map((part, at) => partAnswer(part, drafts[`${place}.${at}`]));
-      return parts.every((each) => each !== undefined) ? form.join(parts) : undefined;
+    const given = forms.map((form, place) =>
+      form.parts.map((part, at) => partAnswer(part, drafts[`${place}.${at}`])),
+    );
+    const answers = given.map((parts, place) => {
+      const made = parts.flatMap((part) => (part ? [part.answer] : []));
+      return made.length === parts.length ? forms[place]?.join(made) : undefined;
     });
     const isComplete = answers.every((answer) => answer !== undefined);
-    onChange(isComplete ? { mode: "answer", answers } : undefined);
+    const hasEffect = given.flat().some((part) => part?.hasEffect);
+    onChange(isComplete ? { mode: "answer", answers, hasEffect } : undefined);
   }, [forms, drafts, onChange]);
-  return interrupts.map((interrupt, place) => (
-    <section className="card stack" key={interrupt.id}>
-      <h3>{fork.question(place + 1, interrupts.length)}</h3>
-      <Asked value={interrupt.value} />
+  return items.map((item, place) => (
+    <section className="card stack" key={item.interrupt.id}>
+      <h3>{fork.question(place + 1, items.length)}</h3>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      <section className="fork-asked" aria-label={fork.question(place + 1, items.length)} tabIndex={0}>
+        <AgentQuestion item={item} />
+      </section>
       {forms[place]?.parts.map((part, at) => (
         <PartFields
           key={at}
@@ -52,31 +68,23 @@ export function AnswerFields({ draftKey, interrupts, onChange }: AnswerFieldsPro
   ));
 }
 
-/** The interrupts of a state have no kind; the form works without it. */
-function formOf(interrupt: Interrupt) {
-  return answerForm({ interrupt, kind: "" } as InboxItem);
+/** An interrupt of a state as the inbox would show it. What kind it is, the thread's list of interrupts knows. */
+function askedItem(
+  interrupt: Interrupt,
+  thread: string,
+  graph: string,
+  raised: readonly RaisedInterrupt[] | undefined,
+): InboxItem {
+  const kind = raised?.find(({ id }) => id === interrupt.id)?.kind ?? "";
+  return { thread_id: thread, graph_id: graph, kind, interrupt } as InboxItem;
 }
 
-function partAnswer(part: AnswerPart, draft: PartDraft | undefined): Json | undefined {
+function partAnswer(part: AnswerPart, draft: PartDraft | undefined) {
   const way = part.ways.find(({ id }) => id === draft?.way);
   if (!way || !draft) return undefined;
   const entered = draft.entered[way.id] ?? way.initial;
   if (way.input !== "none" && problemsOf(way.schema, entered).length > 0) return undefined;
-  return way.make(entered);
-}
-
-function Asked({ value }: { value: unknown }) {
-  if (typeof value === "string") {
-    return (
-      <p className="fork-asked">
-        <bdi>{value}</bdi>
-      </p>
-    );
-  }
-  const description =
-    isObject(value) && typeof value.description === "string" ? value.description : undefined;
-  if (description) return <pre className="fork-asked">{description}</pre>;
-  return <JsonTree name={fork.question(1, 1)} value={value as Json} />;
+  return { answer: way.make(entered), hasEffect: way.hasEffect };
 }
 
 interface PartFieldsProps {

@@ -37,11 +37,11 @@ export function BranchCompare({ tree, branches, left, right }: BranchCompareProp
   const nameOf = (branch: Branch) => fork.branch(branches.indexOf(branch) + 1);
   const found = search.data;
   return (
-    <section className="card stack">
-      <h3>{fork.comparison(nameOf(left), nameOf(right))}</h3>
+    <section className="card stack" aria-labelledby="branch-comparison">
+      <h3 id="branch-comparison">{fork.comparison(nameOf(left), nameOf(right))}</h3>
       <p className="muted">{pair.common ? fork.commonStep(pair.common.step) : fork.noCommon}</p>
       {search.error && <Failure error={search.error} onRetry={() => void search.refetch()} />}
-      {search.isPending && <Loading what={fork.firstDifference} />}
+      {search.isPending && <Loading what={fork.loadingDifference} />}
       <div className="table-scroll">
         <table>
           <thead>

@@ -1,11 +1,15 @@
-import { useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
 
+import { interruptsQuery } from "../../../api/queries.ts";
 import type { CheckpointTree, TreeCheckpoint } from "../../../api/types.ts";
 import { Link } from "../../../app/Link.tsx";
 import { hrefOf } from "../../../app/location.ts";
 import { useMay } from "../../../app/me.ts";
 import { type Branch, nodesOf } from "../../../pure/branches.ts";
+import { checkpointsAt } from "../../../pure/timeline.ts";
 import { fork } from "../../../text/fork.ts";
+import { Badge } from "../../../ui/Badge.tsx";
 import { Button } from "../../../ui/Button.tsx";
 import { Time } from "../../../ui/Time.tsx";
 
@@ -23,6 +27,11 @@ export function BranchSteps({ tree, branch, thread, onFork }: BranchStepsProps) 
   const [isOpen, setOpen] = useState(false);
   const [shown, setShown] = useState(PAGE);
   const may = useMay();
+  const { data: interrupts } = useQuery(interruptsQuery(thread));
+  const asked = useMemo(() => {
+    const times = interrupts?.map(({ asked_at }) => Date.parse(asked_at)) ?? [];
+    return checkpointsAt(tree, times);
+  }, [tree, interrupts]);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{fork.steps(branch.own.length)}</summary>
@@ -36,6 +45,7 @@ export function BranchSteps({ tree, branch, thread, onFork }: BranchStepsProps) 
                 <Link href={hrefOf(["threads", thread], { checkpoint: checkpoint.checkpoint_id })}>
                   <bdi>{stepName(tree, checkpoint)}</bdi>
                 </Link>
+                {asked.has(checkpoint.checkpoint_id) && <Badge tone="warn">{fork.asked}</Badge>}
                 <span className="muted small">
                   <Time at={checkpoint.created_at} />
                 </span>

@@ -24,7 +24,7 @@ export function ChangeFields({ mode, thread, graph, at, state, ...shared }: Chan
     case "again":
       return null;
     case "answer":
-      return <AnswerFields draftKey={draftKey} interrupts={state.interrupts} onChange={onChange} />;
+      return <AnswerFields {...{ draftKey, thread, graph, onChange }} interrupts={state.interrupts} />;
     case "state":
       return <StateFields {...shared} values={state.values as Json} />;
     case "input":

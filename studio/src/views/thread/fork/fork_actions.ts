@@ -11,12 +11,13 @@ import { fork } from "../../../text/fork.ts";
 /** What a fork does differently. */
 export type ForkChange =
   | { mode: "again" }
-  /** One answer for each interrupt of the checkpoint, in their order. */
-  | { mode: "answer"; answers: Json[] }
+  /** One answer for each interrupt of the checkpoint, in their order, and whether one of them lets something happen. */
+  | { mode: "answer"; answers: Json[]; hasEffect: boolean }
   | { mode: "state"; values: JsonObject }
   | { mode: "input"; input: Json }
   | { mode: "assistant"; assistant: string; config: JsonObject; context: JsonObject };
 
+type AnswerChange = Extract<ForkChange, { mode: "answer" }>;
 export type ForkMode = ForkChange["mode"];
 
 export interface ForkPlan {
@@ -86,19 +87,19 @@ async function startIn(thread: string, plan: ForkPlan): Promise<void> {
       return;
     }
     case "answer":
-      await answerIn(thread, plan, change.answers);
+      await answerIn(thread, plan, change);
   }
 }
 
 /** Answers where the thread waits. At an older checkpoint, the fork has to ask again first: its interrupts are new ones. */
-async function answerIn(thread: string, plan: ForkPlan, answers: Json[]): Promise<void> {
+async function answerIn(thread: string, plan: ForkPlan, { answers, hasEffect }: AnswerChange): Promise<void> {
   if (!plan.isOpen || plan.isCopy) {
     plan.onPhase(fork.waiting);
     const run = await startRun(thread, plan.assistant, null, { checkpoint_id: plan.checkpoint });
     await waitForEnd(run);
   }
   const state = await request<ThreadState>(`/threads/${id(thread)}/state`);
-  if (!areSameQuestions(plan.interrupts, state.interrupts)) throw new AskedSomethingElse(thread);
+  if (!areSameQuestions(plan.interrupts, state.interrupts, hasEffect)) throw new AskedSomethingElse(thread);
   plan.onPhase(fork.answering);
   const byId = state.interrupts.map((interrupt, place) => [interrupt.id, answers[place] ?? null] as const);
   await answerInterrupts(thread, plan.assistant, Object.fromEntries(byId));

@@ -2,10 +2,9 @@ import "./graph.css";
 
 import { useQuery } from "@tanstack/react-query";
 import { Suspense, useMemo, useRef } from "react";
-import { lazyView } from "../../../app/lazy_view.ts";
-
 import { graphQuery } from "../../../api/queries.ts";
 import { ErrorBoundary } from "../../../app/ErrorBoundary.tsx";
+import { lazyView } from "../../../app/lazy_view.ts";
 import { type GraphActivity, IDLE, type NodeStatus } from "../../../pure/graph_activity.ts";
 import { type GraphModel, graphModel, groupsOf } from "../../../pure/graph_model.ts";
 import { graph as text } from "../../../text/graph.ts";

@@ -30,17 +30,22 @@ export function useMoves(view: GraphView, placed: PlacedGraph, activity: GraphAc
   const { show, onMoveStart } = useFirstView(flow, places, activity, ref);
 
   useLayoutEffect(() => {
+    const isOther = places.current !== placed;
     places.current = placed;
     const before = anchor.current;
     anchor.current = undefined;
     const now = before && placed.layout.nodes.find(({ id }) => id === before.id);
-    if (!before || !now) return;
+    if (!before || !now) {
+      // All subgraphs were opened or closed: nothing is where it was.
+      if (isOther) requestAnimationFrame(show);
+      return;
+    }
     const { x, y, zoom } = flow.getViewport();
     void flow.setViewport({ x: x + (before.x - now.x) * zoom, y: y + (before.y - now.y) * zoom, zoom });
     // The button that was pressed is another one now.
     const toggles = [...(ref.current?.querySelectorAll<HTMLElement>("[data-toggle]") ?? [])];
     toggles.find(({ dataset }) => dataset.toggle === before.id)?.focus({ preventScroll: true });
-  }, [placed, flow, anchor]);
+  }, [placed, flow, anchor, show]);
 
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from "react";
 
+import { tailOf } from "../../../pure/live_text.ts";
 import { visibleText } from "../../../pure/markdown.ts";
 import { messages as text } from "../../../text/messages.ts";
 import { Button } from "../../../ui/Button.tsx";
@@ -50,12 +51,14 @@ const FORMATTED_MAX = 100_000;
 export function LongText(props: { id: string; value: string; isMarkdown?: boolean; isGrowing?: boolean }) {
   const { id, value, isMarkdown = false, isGrowing = false } = props;
   const opened = useContext(OpenedContext);
-  // Of a text that grows, the end is what the reader waits for.
   const isLong = !isGrowing && value.length > SHOWN_MAX * 1.25;
   const isOpen = opened.has(id);
-  const shown = isLong && !isOpen ? `${value.slice(0, SHOWN_MAX)}…` : value;
+  // Of a text that grows, the end is what the reader waits for.
+  const whole = isGrowing ? tailOf(value) : value;
+  const shown = isLong && !isOpen ? `${value.slice(0, SHOWN_MAX)}…` : whole;
   return (
     <>
+      {whole !== value && <p className="muted small">{text.beginningLater}</p>}
       {isMarkdown && (isGrowing || shown.length <= FORMATTED_MAX) ? (
         <Markdown text={shown} />
       ) : (

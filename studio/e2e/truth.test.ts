@@ -1,0 +1,201 @@
+/** What the page shows of random threads equals an independent reading of their logs. `LONG=1` tries 200 of them. */
+
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import type { Thread } from "../src/api/types.ts";
+import { openBrowser, WatchedPage } from "./browser.ts";
+import {
+  branchesIn,
+  callRows,
+  costOf,
+  differences,
+  labelsIn,
+  pathTo,
+  shownChanges,
+  sorted,
+  sortedRows,
+  writtenPointers,
+} from "./expected.ts";
+import { type ReadCheckpoint, type ReadLog, readLog } from "./log_reading.ts";
+import { readBranches, readChanges, readTrace, readTree } from "./screen.ts";
+import { Random, SimulatedServer } from "./simulated.ts";
+
+/** The server with the simulator's programs, which is built next to the program that is tested. */
+const PROGRAM = process.env.SERVER_SUITES ?? join(dirname(process.env.ARCHIE ?? ""), "server-suites");
+const THREADS = process.env.LONG ? 200 : 6;
+const FIRST = Number(process.env.SEED ?? (process.env.LONG ? 1 : 1 + Math.floor(Math.random() * 195)));
+const SEEDS = Array.from({ length: THREADS }, (_, at) => ((FIRST - 1 + at) % 200) + 1);
+
+let server: SimulatedServer;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing; run \`cargo build -p server-suites\``);
+  server = await SimulatedServer.start(PROGRAM);
+  browser = await openBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  server?.stop();
+});
+
+/** A thread with its log, and the ids by which the page names its checkpoints. */
+interface Subject {
+  thread: Thread;
+  log: ReadLog;
+  idOf: (checkpoint: ReadCheckpoint) => string;
+}
+
+async function makeSubject(seed: number): Promise<Subject> {
+  const id = await server.makeThread(seed);
+  const thread = await server.call<Thread>("GET", `/threads/${id}`);
+  const log = readLog(await server.log(id));
+  const ids = new Map<string, string>();
+  // The first six bytes of an id are the number of the entry, the eighth its place: 0 is before the input.
+  const { checkpoints } = await server.call<{ checkpoints: { checkpoint_id: string }[] }>(
+    "GET",
+    `/superstep/threads/${id}/tree?limit=1000`,
+  );
+  for (const { checkpoint_id } of checkpoints) {
+    const hex = checkpoint_id.replaceAll("-", "");
+    ids.set(
+      `${Number.parseInt(hex.slice(0, 12), 16)} ${Number.parseInt(hex.slice(14, 16), 16) === 0}`,
+      checkpoint_id,
+    );
+  }
+  const idOf = ({ seq, isBeforeInput }: ReadCheckpoint) => ids.get(`${seq} ${isBeforeInput}`) ?? "";
+  expect(log.checkpoints.map(idOf).toSorted(), "the checkpoints of the log").toEqual(
+    [...ids.values()].sort(),
+  );
+  return { thread, log, idOf };
+}
+
+async function expectTimeline(page: Page, { log }: Subject, shown: ReadCheckpoint): Promise<void> {
+  const branch = pathTo(log.current);
+  const slider = page.getByRole("slider", { name: "Checkpoint" });
+  await slider.waitFor();
+  expect(Number(await slider.getAttribute("aria-valuemax"))).toBe(branch.length);
+  const place = branch.indexOf(shown) + 1;
+  const sources = { input: "input", loop: "superstep", update: "edited state", fork: "fork" };
+  const next = shown.next.length > 0 ? `next: ${shown.next.join(", ")}` : "nothing left to run";
+  expect(await slider.getAttribute("aria-valuetext")).toContain(
+    `${place} of ${branch.length} · ${sources[shown.source]} · ${next}`,
+  );
+  const marks = (await page.locator(".timeline-plain").getAttribute("d"))?.split("M").length ?? 0;
+  expect(marks - 1).toBe(branch.length);
+}
+
+async function expectState(page: Page, { thread, log, idOf }: Subject, shown: ReadCheckpoint): Promise<void> {
+  await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=state&checkpoint=${idOf(shown)}`);
+  const tree = page.getByRole("tree", { name: "State", exact: true });
+  await tree.waitFor();
+  const changes = differences(shown.parent?.values ?? {}, shown.values);
+  await page
+    .getByText(changes.length === 0 ? "This step changed nothing." : `${changes.length} change`)
+    .first()
+    .waitFor();
+  await expectTimeline(page, { thread, log, idOf }, shown);
+  const read = await readTree(tree);
+  expect(read.value).toEqual(shown.values);
+  expect(read.labels).toEqual(labelsIn(shown));
+  expect(read.changed.toSorted()).toEqual(writtenPointers(changes));
+  await page.getByText("Changes", { exact: true }).click();
+  if (changes.length === 0) await page.getByText("Nothing differs.").waitFor();
+  else
+    expect(sorted(await readChanges(page.getByRole("list", { name: "Changes" })))).toEqual(
+      shownChanges(changes),
+    );
+}
+
+async function expectComparison(
+  page: Page,
+  subject: Subject,
+  from: ReadCheckpoint,
+  to: ReadCheckpoint,
+): Promise<void> {
+  const { thread, idOf } = subject;
+  await page.goto(
+    `${server.url}/studio/threads/${thread.thread_id}?tab=compare&checkpoint=${idOf(to)}&compare=${idOf(from)}`,
+  );
+  const changes = differences(from.values, to.values);
+  if (changes.length === 0) return await page.getByText("The two states are the same.").waitFor();
+  const list = page.getByRole("list", { name: "Changes" });
+  await list.waitFor();
+  expect(sorted(await readChanges(list))).toEqual(shownChanges(changes));
+}
+
+async function expectLabelPath(page: Page, subject: Subject, shown: ReadCheckpoint): Promise<void> {
+  const place =
+    (shown.values.facts as { labels: string[] }[] | undefined)?.findIndex(
+      ({ labels }) => labels.length > 0,
+    ) ?? -1;
+  const writer = shown.writers[place];
+  if (!writer) return;
+  await page.goto(
+    `${server.url}/studio/threads/${subject.thread.thread_id}?tab=state&checkpoint=${subject.idOf(shown)}`,
+  );
+  const tree = page.getByRole("tree", { name: "State", exact: true });
+  await tree.waitFor();
+  await readTree(tree);
+  await tree.evaluate((element) => {
+    element.scrollTop = 0;
+  });
+  await tree.locator('.badge[data-tone="label"]').first().click();
+  const path = (await page.locator(".label-path").textContent()) ?? "";
+  expect(path).toContain(`Written by node ${writer.node}`);
+}
+
+async function expectBranches(page: Page, { thread, log }: Subject): Promise<void> {
+  await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=branches`);
+  const endOf = (tip: ReadCheckpoint) => {
+    if (tip === log.current && thread.status === "error") return "failed";
+    if (tip === log.current && Object.keys(thread.interrupts ?? {}).length > 0) return "waits for an answer";
+    return tip.next.length === 0 ? "finished" : `stopped before ${tip.next.join(", ")}`;
+  };
+  expect(await readBranches(page)).toEqual(branchesIn(log, endOf));
+}
+
+async function expectCosts(page: Page, { thread, log }: Subject): Promise<void> {
+  await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=trace`);
+  const { cost, input, output, models } = costOf(log.calls);
+  const header = page.locator(".thread-facts dd").first();
+  await page.locator(".trace-grid").waitFor();
+  const tokens = [input, output].map((each) => each.toLocaleString("en"));
+  expect((await header.textContent()) ?? "").toContain(cost);
+  if (models > 0) {
+    for (const each of tokens) expect((await header.textContent()) ?? "").toContain(each);
+    const total = (await page.locator(".trace-bar").textContent()) ?? "";
+    expect(total).toContain(`All runs: ${tokens[0]} in, ${tokens[1]} out · ${cost}`);
+  }
+  const calls = (await readTrace(page)).filter(({ kind }) => kind === "model" || kind === "tool");
+  expect(sortedRows(calls)).toEqual(callRows(log.calls));
+}
+
+test.each(SEEDS)(
+  "the page shows the thread of program %i as its log has it",
+  async (seed) => {
+    const subject = await makeSubject(seed);
+    const random = new Random(seed + 1000);
+    const { checkpoints, current } = subject.log;
+    const branch = pathTo(current);
+    const watched = await WatchedPage.open(
+      browser,
+      `${server.url}/studio/threads/${subject.thread.thread_id}`,
+    );
+    const { page } = watched;
+    await expectState(page, subject, current);
+    await expectState(page, subject, random.pick(branch));
+    await expectComparison(page, subject, random.pick(checkpoints), random.pick(checkpoints));
+    await expectComparison(page, subject, random.pick(checkpoints), current);
+    await expectLabelPath(page, subject, current);
+    await expectBranches(page, subject);
+    await expectCosts(page, subject);
+    await watched.close();
+  },
+  120_000,
+);
