@@ -55,6 +55,19 @@ export class Attacker {
     return text;
   }
 
+  /** Puts an address into a frame of its page, and returns what a person sees there. */
+  async frame(address: string): Promise<string> {
+    await this.page.evaluate(async (to) => {
+      const frame = document.body.appendChild(document.createElement("iframe"));
+      const loaded = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }));
+      frame.src = to;
+      await loaded;
+    }, address);
+    const shown = this.page.frames().at(-1);
+    await this.page.waitForTimeout(500);
+    return (await shown?.textContent("html")) ?? "";
+  }
+
   /** The same site, by another name of the server: what an attacker does who controls the name `example.com`. */
   async rebound(port: string, path: string): Promise<{ status: number; text: string }> {
     const page = await this.browser.newPage();
@@ -186,14 +199,6 @@ export const ATTEMPTS: Readonly<Record<string, Attempt>> = {
     const to = `${url}/superstep/threads/${thread}/files/a.html`;
     await fetch(to, { method: "POST", mode: "no-cors", body }).catch(() => undefined);
   },
-  "put Studio into a frame": async ({ url }) => {
-    const frame = document.body.appendChild(document.createElement("iframe"));
-    const loaded = new Promise((resolve) => frame.addEventListener("load", resolve, { once: true }));
-    frame.src = `${url}/studio/`;
-    await loaded;
-    // A page that is refused is replaced by one that nobody can read; a shown one has frames to count.
-    return frame.contentDocument?.body?.textContent || undefined;
-  },
   "open Studio and reach into it": async ({ url }) => {
     const opened = window.open(`${url}/studio/`);
     await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -212,7 +217,7 @@ export const ATTEMPTS: Readonly<Record<string, Attempt>> = {
       script.onerror = () => resolve(undefined);
       script.src = `${url}/superstep/inbox`;
     }),
-  "load a script of Studio": ({ url }) =>
+  "load a file of Studio as a script": ({ url }) =>
     new Promise((resolve) => {
       const script = document.body.appendChild(document.createElement("script"));
       script.onload = () => resolve("loaded");

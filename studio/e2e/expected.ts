@@ -20,8 +20,41 @@ function canonical(value: Json | undefined): string {
 
 interface Change {
   path: string[];
+  subgraph?: string;
   before?: Json;
   after?: Json;
+}
+
+/** Where two checkpoints differ, in the state of the graph and of its subgraphs. */
+export function stateDifferences(before: ReadCheckpoint | undefined, after: ReadCheckpoint): Change[] {
+  const names = new Set([...(before?.subgraphs ?? []), ...after.subgraphs].map(({ name }) => name));
+  const changes = differences(before?.values ?? {}, after.values);
+  for (const name of names) {
+    const [one, other] = [before, after].map((at) =>
+      (at?.subgraphs ?? []).filter((each) => each.name === name),
+    );
+    changes.push(...invocationChanges(name, one ?? [], other ?? []));
+  }
+  return changes;
+}
+
+type Invocation = ReadCheckpoint["subgraphs"][number];
+
+/** Invocations are the same if their tasks are; those that have no counterpart are paired in order. */
+function invocationChanges(name: string, one: Invocation[], other: Invocation[]): Change[] {
+  const left = [...other];
+  const isKnown = ({ tasks }: Invocation) => one.some((each) => each.tasks === tasks);
+  const pairs = one.map((each): [Invocation | undefined, Invocation | undefined] => {
+    const same = left.findIndex(({ tasks }) => tasks === each.tasks);
+    const place = same >= 0 ? same : left.findIndex((free) => !isKnown(free));
+    return [each, place >= 0 ? left.splice(place, 1)[0] : undefined];
+  });
+  pairs.push(...left.map((only): [undefined, Invocation] => [undefined, only]));
+  const isOneOfSeveral = Math.max(one.length, other.length) > 1;
+  return pairs.flatMap(([before, after], at) => {
+    const subgraph = isOneOfSeveral ? `${name}#${at + 1}` : name;
+    return differences(before?.values, after?.values).map((change) => ({ ...change, subgraph }));
+  });
 }
 
 /** The rules of the page: fields by name; lists by the ids of their items if all have one, else by place if they are as long, else whole. */
@@ -81,7 +114,7 @@ export function sorted(changes: ShownChange[]): ShownChange[] {
 
 /** JSON Pointers to what a step wrote, as far as it is still there. */
 export function writtenPointers(changes: Change[]): string[] {
-  const written = changes.filter((change) => "after" in change);
+  const written = changes.filter((change) => "after" in change && change.subgraph === undefined);
   return written
     .map(({ path }) => path.map((part) => `/${part.replaceAll("~", "~0").replaceAll("/", "~1")}`).join(""))
     .sort();

@@ -64,7 +64,8 @@ export interface ReadCheckpoint {
   step: number;
   next: string[];
   values: JsonObject;
-  subgraphs: { name: string; values: JsonObject }[];
+  /** The subgraphs that have a state, by the names of the nodes that lead to them. */
+  subgraphs: { name: string; tasks: string; values: JsonObject }[];
   writers: { seq: number; node: string | null }[];
 }
 
@@ -121,7 +122,7 @@ export function readLog(log: StoredEntry[]): ReadLog {
         isBeforeInput: true,
         source: "input",
         step: found.step - 1,
-        next: ["__start__"],
+        next: [],
         values,
         subgraphs: [],
         writers: before.graphs.get(ROOT)?.writers ?? [],
@@ -280,7 +281,14 @@ function checkpointOf(
     next,
     values,
     writers,
-    subgraphs: [],
+    subgraphs: [...now.graphs.values()]
+      .filter(({ path }) => path.length > 0)
+      .sort((one, other) => (keyOf(one.path) < keyOf(other.path) ? -1 : 1))
+      .map(({ path, values: inner }) => ({
+        name: path.map(({ node }) => node).join("/"),
+        tasks: keyOf(path),
+        values: structuredClone(inner),
+      })),
   };
 }
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  model = await SlowModel.start({ tokens: 60, delayMs: 25 });
+  model = await SlowModel.start({ tokens: 20, delayMs: 50 });
   lab = await Lab.start({ model: model.name, env: model.env });
   proxy = await CuttingProxy.start(lab.url);
   isRestarted = false;
@@ -53,7 +53,7 @@ test(`the network is cut ${CUTS} times in mid-token`, async () => {
     await untilWriting(watch);
     model.isHeld = false;
     await expectSettled(watch);
-    console.log(`cut ${cut} times`);
+    if (process.env.LONG) console.log(`cut ${cut} times`);
   }
   await expectSame(watch);
   await watch.close();
@@ -72,7 +72,7 @@ test(`the server is killed and restarted ${KILLS} times in mid-token`, async () 
     await untilWriting(watch);
     model.isHeld = false;
     await expectSettled(watch);
-    console.log(`killed ${kill + 1} times`);
+    if (process.env.LONG) console.log(`killed ${kill + 1} times`);
   }
   await expectSame(watch);
   await watch.close();
@@ -155,6 +155,27 @@ async function openChat({ context }: WatchedPage): Promise<Page> {
   return page;
 }
 
+test("a view that is opened while the server is away appears when it is back", async () => {
+  const watched = await WatchedPage.open(browser, `${proxy.url}/studio/inbox`);
+  const { page } = watched;
+  await page.getByRole("heading", { name: "Inbox" }).waitFor();
+  await mark(page);
+  await lab.kill();
+  await away(page).waitFor();
+  for (const name of ["Threads", "Assistants", "Health"]) {
+    await page.getByRole("link", { name, exact: true }).click();
+    await pause(300);
+  }
+  await lab.restart();
+  await away(page).waitFor({ state: "detached", timeout: 10_000 });
+  for (const name of ["Health", "Assistants", "Threads"]) {
+    await page.getByRole("link", { name, exact: true }).click();
+    await page.getByRole("heading", { name, level: 1 }).waitFor({ timeout: 5000 });
+  }
+  await expectNoReload(page);
+  await watched.close();
+});
+
 test("an answer whose response is lost is given once", async () => {
   model.options.tokens = 5;
   const watch = await watchThread();
@@ -166,7 +187,7 @@ test("an answer whose response is lost is given once", async () => {
   proxy.lose(/^POST \/threads\/[^/]+\/runs /, 3);
   await watch.page.getByRole("button", { name: /^Ignore/ }).click();
   await expect.poll(() => proxy.lost, { timeout: 10_000 }).toBe(3);
-  await expect.poll(async () => (await lab.inbox()).length).toBe(0);
+  await expect.poll(async () => (await lab.inbox()).length, { timeout: 10_000 }).toBe(0);
   await pause(3000);
   const runs = await lab.call<Run[]>("GET", `/threads/${watch.thread}/runs`);
   expect(runs).toHaveLength(2);
@@ -185,7 +206,8 @@ test("a start whose response is lost starts one run", async () => {
   let clicks = 0;
   for (; !/\/studio\/threads\//.test(page.url()); clicks++) {
     await start.click();
-    await expect.poll(async () => /threads/.test(page.url()) || (await start.isEnabled())).toBe(true);
+    const isOver = async () => /threads/.test(page.url()) || (await start.isEnabled());
+    await expect.poll(isOver, { timeout: 10_000 }).toBe(true);
   }
   expect(clicks).toBeGreaterThan(1);
   expect(proxy.lost).toBe(16);

@@ -1,6 +1,6 @@
 /** The views of which pictures are made, and a server that has something to show in each of them. */
 
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -43,7 +43,9 @@ export interface Scene {
 export async function startScene(replies: Json[] = [], args: string[] = []): Promise<Scene> {
   const tags = [ANSWERED, ANSWERED, ANSWERED, ...REPORTS, ORDERS, DECIDED, UNFINISHED, SHEET];
   // The name of the model is in pictures, so it is one that does not change.
-  process.chdir(mkdtempSync(join(tmpdir(), "studio-model-")));
+  const folder = mkdtempSync(join(tmpdir(), "studio-model-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  process.chdir(folder);
   writeFileSync("demo-model", JSON.stringify(scriptFor(tags, replies)));
   const lab = await Lab.start({ model: "script:demo-model", args: ["--audit", ...args] });
   try {

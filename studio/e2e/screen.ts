@@ -58,6 +58,11 @@ async function openAndRead(
     return textOf(copy);
   };
 
+  const cutTexts = (element: Element) => {
+    const buttons = [...element.querySelectorAll<HTMLElement>(".json-more")];
+    return buttons.filter((button) => textOf(button).startsWith("…"));
+  };
+
   /** Scrolls through an element until nothing in it is left to open. */
   const scrollThrough = async (element: Element, read: () => Promise<boolean>) => {
     for (let round = 0; round < 200; round++) {
@@ -65,10 +70,12 @@ async function openAndRead(
       for (let top = 0; ; top += 200) {
         element.scrollTop = top;
         await drawn();
-        const cut = [...element.querySelectorAll<HTMLElement>(".json-more")];
-        const more = cut.filter((button) => textOf(button).startsWith("…"));
-        for (const button of more) button.click();
-        isOpened = (await read()) || more.length > 0 || isOpened;
+        // A text that leaves the view is cut again, so it is read at once.
+        for (let more = cutTexts(element); more.length > 0; more = cutTexts(element)) {
+          for (const button of more) button.click();
+          await drawn();
+        }
+        isOpened = (await read()) || isOpened;
         if (top + element.clientHeight >= element.scrollHeight) break;
       }
       if (!isOpened) return;
@@ -133,8 +140,7 @@ async function openAndRead(
     const rows = [...root.querySelectorAll<HTMLElement>('[role="listitem"]')];
     for (const [at, row] of rows.entries()) {
       const place = Number(row.dataset.index ?? at);
-      const isOpen = ![...row.querySelectorAll(".json-more")].some((each) => textOf(each).startsWith("…"));
-      if (isOpen && !changes.has(place)) changes.set(place, await changeOf(row));
+      if (!changes.has(place)) changes.set(place, await changeOf(row));
     }
     return false;
   });

@@ -366,6 +366,11 @@ describe("a page of another site", () => {
     }
   });
 
+  test("cannot put Studio into a frame", async () => {
+    for (const path of ["/studio/", "/studio/inbox", "/docs"])
+      expect(await attacker.frame(lab.url + path)).not.toMatch(/Studio|Superstep|Inbox/);
+  });
+
   test("cannot lead a person to a route that does something, but to Studio", async () => {
     expect(await attacker.leadTo(`${lab.url}/threads/${target.thread}/state`)).toContain(
       "may not use this server",
@@ -378,6 +383,7 @@ describe("a page of another site", () => {
     const target = { url: open.url, thread: await open.newThread(), assistant: "email_assistant" };
     const read = ATTEMPTS["read the OpenAPI document"] as Attempt;
     expect(await attacker.page.evaluate(read, target)).toContain("openapi");
+    expect(await attacker.frame(`${attacker.origin}/`)).toContain("Attack");
     const before = (await open.call<unknown[]>("POST", "/threads/search", {})).length;
     const write = ATTEMPTS["write from a page with JSON"] as Attempt;
     await attacker.page.evaluate(write, target);

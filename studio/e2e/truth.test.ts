@@ -12,12 +12,12 @@ import {
   branchesIn,
   callRows,
   costOf,
-  differences,
   labelsIn,
   pathTo,
   shownChanges,
   sorted,
   sortedRows,
+  stateDifferences,
   writtenPointers,
 } from "./expected.ts";
 import { type ReadCheckpoint, type ReadLog, readLog } from "./log_reading.ts";
@@ -43,6 +43,9 @@ afterAll(async () => {
   await browser?.close();
   server?.stop();
 });
+
+/** Before anything is written, the channels that collect are shown as empty lists, as LangGraph's server does. */
+const NOTHING_WRITTEN = { log: [], notes: [], facts: [] };
 
 /** A thread with its log, and the ids by which the page names its checkpoints. */
 interface Subject {
@@ -81,10 +84,11 @@ async function expectTimeline(page: Page, { log }: Subject, shown: ReadCheckpoin
   await slider.waitFor();
   expect(Number(await slider.getAttribute("aria-valuemax"))).toBe(branch.length);
   const place = branch.indexOf(shown) + 1;
-  const sources = { input: "input", loop: "superstep", update: "edited state", fork: "fork" };
-  const next = shown.next.length > 0 ? `next: ${shown.next.join(", ")}` : "nothing left to run";
+  const sources = { input: "before the input", loop: "superstep", update: "edited state", fork: "fork" };
+  const end = shown.isBeforeInput ? "" : " · nothing left to run";
+  const next = shown.next.length > 0 ? ` · next: ${shown.next.join(", ")}` : end;
   expect(await slider.getAttribute("aria-valuetext")).toContain(
-    `${place} of ${branch.length} · ${sources[shown.source]} · ${next}`,
+    `${place} of ${branch.length} · ${sources[shown.source]}${next}`,
   );
   const marks = (await page.locator(".timeline-plain").getAttribute("d"))?.split("M").length ?? 0;
   expect(marks - 1).toBe(branch.length);
@@ -94,17 +98,17 @@ async function expectState(page: Page, { thread, log, idOf }: Subject, shown: Re
   await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=state&checkpoint=${idOf(shown)}`);
   const tree = page.getByRole("tree", { name: "State", exact: true });
   await tree.waitFor();
-  const changes = differences(shown.parent?.values ?? {}, shown.values);
+  const changes = stateDifferences(shown.parent, shown);
   await page
     .getByText(changes.length === 0 ? "This step changed nothing." : `${changes.length} change`)
     .first()
     .waitFor();
   await expectTimeline(page, { thread, log, idOf }, shown);
   const read = await readTree(tree);
-  expect(read.value).toEqual(shown.values);
+  expect(read.value).toEqual(Object.keys(shown.values).length === 0 ? NOTHING_WRITTEN : shown.values);
   expect(read.labels).toEqual(labelsIn(shown));
   expect(read.changed.toSorted()).toEqual(writtenPointers(changes));
-  await page.getByText("Changes", { exact: true }).click();
+  await page.getByRole("radio", { name: "Changes" }).check();
   if (changes.length === 0) await page.getByText("Nothing differs.").waitFor();
   else
     expect(sorted(await readChanges(page.getByRole("list", { name: "Changes" })))).toEqual(
@@ -122,7 +126,7 @@ async function expectComparison(
   await page.goto(
     `${server.url}/studio/threads/${thread.thread_id}?tab=compare&checkpoint=${idOf(to)}&compare=${idOf(from)}`,
   );
-  const changes = differences(from.values, to.values);
+  const changes = stateDifferences(from, to);
   if (changes.length === 0) return await page.getByText("The two states are the same.").waitFor();
   const list = page.getByRole("list", { name: "Changes" });
   await list.waitFor();
@@ -130,24 +134,20 @@ async function expectComparison(
 }
 
 async function expectLabelPath(page: Page, subject: Subject, shown: ReadCheckpoint): Promise<void> {
-  const place =
-    (shown.values.facts as { labels: string[] }[] | undefined)?.findIndex(
-      ({ labels }) => labels.length > 0,
-    ) ?? -1;
-  const writer = shown.writers[place];
-  if (!writer) return;
+  const facts = (shown.values.facts ?? []) as { labels: string[]; value: string }[];
+  const place = facts.findIndex(({ labels }) => labels.length > 0);
+  const [fact, writer] = [facts[place], shown.writers[place]];
+  if (!fact || !writer) return;
   await page.goto(
     `${server.url}/studio/threads/${subject.thread.thread_id}?tab=state&checkpoint=${subject.idOf(shown)}`,
   );
+  await page.getByLabel("Search in the state").fill(fact.value);
+  await page.getByRole("button", { name: "Next match" }).click();
   const tree = page.getByRole("tree", { name: "State", exact: true });
-  await tree.waitFor();
-  await readTree(tree);
-  await tree.evaluate((element) => {
-    element.scrollTop = 0;
-  });
-  await tree.locator('.badge[data-tone="label"]').first().click();
+  await tree.getByRole("treeitem", { name: new RegExp(`^${place}: 2 fields.*labels: `) }).click();
   const path = (await page.locator(".label-path").textContent()) ?? "";
   expect(path).toContain(`Written by node ${writer.node}`);
+  for (const label of fact.labels) expect(path).toContain(label);
 }
 
 async function expectBranches(page: Page, { thread, log }: Subject): Promise<void> {

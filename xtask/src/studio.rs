@@ -45,9 +45,8 @@ pub(crate) fn run(action: StudioAction) -> anyhow::Result<()> {
             script(&["--check"])
         }
         StudioAction::Browser => {
-            // The second one serves the simulator's programs, whose logs the tests read themselves.
-            let programs = ["--package", "superstep-archie", "--package", "server-suites"];
-            output_of(cargo().args(["build", "--quiet"]).args(programs))?;
+            // As the tests are built: any other selection of packages has other features, and would build the world again.
+            output_of(cargo().args(["build", "--quiet", "--workspace", "--tests"]))?;
             node("vitest", &["run", "--config", "vitest.e2e.config.ts"])
         }
     }

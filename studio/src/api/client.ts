@@ -91,6 +91,13 @@ export async function send(path: string, options: RequestOptions = {}): Promise<
   return response;
 }
 
+let answeredAt: number | undefined;
+
+/** Whether the server answered a request just now. The page asks for its inbox all the time. */
+export function hasJustAnswered(): boolean {
+  return answeredAt !== undefined && performance.now() - answeredAt < 2000;
+}
+
 /** A network may swallow a request without a word, so the page does not wait for ever. */
 async function fetchInTime(url: string, init: RequestInit, options: RequestOptions): Promise<Response> {
   const late = new AbortController();
@@ -98,9 +105,12 @@ async function fetchInTime(url: string, init: RequestInit, options: RequestOptio
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => late.abort(), timeoutMs);
   const signals = [late.signal, ...(options.signal ? [options.signal] : [])];
   try {
-    return await fetch(url, { ...init, signal: AbortSignal.any(signals) });
+    const response = await fetch(url, { ...init, signal: AbortSignal.any(signals) });
+    answeredAt = performance.now();
+    return response;
   } catch (error) {
     if (options.signal?.aborted) throw error;
+    answeredAt = undefined;
     throw new ApiProblem(0, "The server cannot be reached.");
   } finally {
     clearTimeout(timer);

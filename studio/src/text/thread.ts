@@ -118,7 +118,7 @@ export const thread = {
     },
     cut: "Only the newest 1,000 checkpoints are shown.",
     sources: {
-      input: "input",
+      input: "before the input",
       loop: "superstep",
       update: "edited state",
       fork: "fork",
@@ -128,6 +128,7 @@ export const thread = {
       count: number;
       source: string;
       next: readonly string[];
+      isBeforeInput: boolean;
       hasInterrupt: boolean;
       hasFailure: boolean;
       isNewest: boolean;
@@ -135,7 +136,8 @@ export const thread = {
       [
         `${at.place} of ${at.count}`,
         at.source,
-        at.next.length > 0 ? `next: ${at.next.join(", ")}` : "nothing left to run",
+        // Before an input nothing is planned yet, and everything is still to come.
+        at.next.length > 0 ? `next: ${at.next.join(", ")}` : !at.isBeforeInput && "nothing left to run",
         at.hasInterrupt && "waits for an answer",
         at.hasFailure && "failed",
         at.isNewest && "newest",

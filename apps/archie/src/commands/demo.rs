@@ -1,5 +1,6 @@
-//! `archie demo`: runs a scripted scenario of every agent without a model, with the same graphs, store and commands as usual, and
-//! shows the threads in Studio. Each scenario has its own file. Only that of `sheet` may use the network: once, to install a Python environment.
+//! `archie demo`: runs a scripted scenario of every agent without a model, with the same graphs, store and commands as usual, and then
+//! serves the threads for `archie studio`'s page. Each scenario has its own file. Only that of `sheet` may use the network: once, to
+//! install a Python environment.
 
 mod analyze;
 mod atris;

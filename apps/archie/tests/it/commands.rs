@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value as Json, json};
 use superstep_conformance::services;
@@ -195,8 +195,8 @@ fn the_demo_ends_with_the_address_of_studio() {
     let workdir = paused().with_environment("ARCHIE_PYTHON", &services::program("sandbox"));
     let mut command = workdir.command();
     command.args(["demo", "--studio"]).stdout(Stdio::piped());
-    let mut demo = command.spawn().unwrap();
-    let printed = BufReader::new(demo.stdout.take().unwrap());
+    let mut demo = KilledAtEnd(command.spawn().unwrap());
+    let printed = BufReader::new(demo.0.stdout.take().unwrap());
     let mut lines = printed.lines().map_while(Result::ok);
     let page = lines.find_map(|line| line.strip_prefix("Studio at ").map(str::to_owned));
     let page = page.expect("the address of Studio");
@@ -218,14 +218,36 @@ fn the_demo_ends_with_the_address_of_studio() {
     let inbox: Json = serde_json::from_str(&call("GET /superstep/inbox", "")).unwrap();
     assert_eq!(inbox.as_array().unwrap().len(), 1, "{inbox}");
     assert!(inbox.to_string().contains("Thursday at noon suits me."));
-    let failed = call("POST /threads/search", r#"{"status": "error"}"#);
-    let failed: Json = serde_json::from_str(&failed).unwrap();
-    assert_eq!(failed.as_array().unwrap().len(), 1, "{failed}");
+    let threads = call("POST /threads/search", r#"{"limit": 100}"#);
+    let threads: Json = serde_json::from_str(&threads).unwrap();
+    let named = |graph: &str, status: &str| {
+        let threads = threads.as_array().unwrap().iter();
+        let is_one =
+            |thread: &&Json| thread["metadata"]["graph_id"] == graph && thread["status"] == status;
+        threads.filter(is_one).count()
+    };
+    for agent in ["analyze", "atris", "docs", "sheet"] {
+        assert_eq!(named(agent, "idle"), 1, "{agent}: {threads}");
+    }
+    assert_eq!(named("email_assistant", "idle"), 3, "{threads}");
+    assert_eq!(named("email_assistant", "interrupted"), 1, "{threads}");
+    assert_eq!(named("analyze", "error"), 1, "{threads}");
     let interrupted = Command::new("kill")
-        .args(["-INT", &demo.id().to_string()])
+        .args(["-INT", &demo.0.id().to_string()])
         .status();
     assert!(interrupted.unwrap().success());
-    assert!(demo.wait().unwrap().success());
+    assert!(demo.0.wait().unwrap().success());
+}
+
+/// A process that does not outlive its test.
+struct KilledAtEnd(Child);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A folder with a program `uv` that does as `script` says, and a cache folder, both readable by the user of the sandbox.

@@ -348,9 +348,9 @@ pub(super) async fn refuse_late_answers(
 
 /// Refuses answers to interrupts that have one, or get one from a run that was accepted before.
 ///
-/// Within one process, requests take turns. If several processes share a registry, two of them may accept an answer each, unless the
-/// runs have the strategy `reject`: the registry refuses the second of those. The store takes the first answer, and the run of the
-/// other one ends with an error.
+/// Within one process, requests take turns. If several processes share a registry, two of them may accept an answer each: with the
+/// strategy `reject` only if the run of the first one has ended before the second is stored. The store takes the first answer, and the
+/// run of the other one ends with an error.
 fn refuse_answered(
     run: RunId,
     ids: &[(InterruptId, &Json)],

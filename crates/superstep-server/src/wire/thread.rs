@@ -32,12 +32,17 @@ pub(crate) fn thread(parts: ThreadParts<'_>) -> Json {
             true => json!({ "configurable": {} }),
             false => json!({}),
         });
+    let mut metadata = json!(row.metadata);
+    if !row.graph.is_empty() && metadata.get("graph_id").is_none() {
+        // Another program has run it, without the metadata that this server adds.
+        metadata["graph_id"] = json!(row.graph);
+    }
     let mut shown = json!({
         "thread_id": row.thread.name(),
         "created_at": time(row.created),
         "updated_at": time(row.updated),
         "state_updated_at": time(row.updated),
-        "metadata": row.metadata,
+        "metadata": metadata,
         "config": config,
         "status": parts.status,
         "values": parts.values,

@@ -292,24 +292,41 @@ async fn a_late_answer_learns_who_was_first_with_every_strategy() {
     assert_eq!(next["status"], "pending");
 }
 
+/// Answers one interrupt as several callers at once, each with its name.
+async fn answer_at_once(
+    callers: [(&Arc<Client>, &String, &'static str); 2],
+    (thread, id): (&str, &str),
+    strategy: &str,
+) -> Vec<(&'static str, Reply)> {
+    let mut sent = JoinSet::new();
+    for (client, key, name) in callers {
+        let (client, key, path) = (client.clone(), key.clone(), format!("{thread}/runs"));
+        let mut body = answer(json!({ id: name }));
+        body["multitask_strategy"] = json!(strategy);
+        sent.spawn(async move {
+            let reply = client.call_as(&key, "POST", &path, Some(body)).await;
+            (name, reply)
+        });
+    }
+    sent.join_all().await
+}
+
 /// Sends two answers to one interrupt at once, again and again: one is accepted, and counts. The other is told whose it was.
-async fn one_of_two_answers_wins(trips: &Trips, other: &Arc<Client>, strategies: &[&str]) {
+async fn one_of_two_answers_wins(trips: &Trips) {
     let alice = trips.key("acme", "alice").await;
     let bob = trips.key("acme", "bob").await;
-    for (round, strategy) in (0..50).zip(strategies.iter().cycle()) {
+    for (round, strategy) in (0..50).zip(["enqueue", "reject"].into_iter().cycle()) {
         let (thread, id) = trips.start(&alice).await;
         let path = format!("{thread}/runs");
-        let mut sent = JoinSet::new();
-        for (client, key, name) in [(&trips.client, &alice, "alice"), (other, &bob, "bob")] {
-            let (client, key, path) = (client.clone(), key.clone(), path.clone());
-            let mut body = answer(json!({ &id: name }));
-            body["multitask_strategy"] = json!(strategy);
-            sent.spawn(async move {
-                let reply = client.call_as(&key, "POST", &path, Some(body)).await;
-                (name, reply)
-            });
-        }
-        let mut replies = sent.join_all().await;
+        let mut replies = answer_at_once(
+            [
+                (&trips.client, &alice, "alice"),
+                (&trips.client, &bob, "bob"),
+            ],
+            (&thread, &id),
+            strategy,
+        )
+        .await;
         replies.sort_by_key(|(_, reply)| reply.status);
         let [(winner, accepted), (_, refused)] = &replies[..] else {
             panic!("two replies");
@@ -341,12 +358,10 @@ async fn one_of_two_answers_wins(trips: &Trips, other: &Arc<Client>, strategies:
     }
 }
 
-const STRATEGIES: &[&str] = &["enqueue", "reject"];
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_two_answers_at_once_wins_in_memory() {
     let trips = Trips::in_memory().await;
-    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
+    one_of_two_answers_wins(&trips).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -354,7 +369,7 @@ async fn one_of_two_answers_at_once_wins_in_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = Sqlite::open(folder.path().join("trips.db")).unwrap();
     let trips = Trips::over(sqlite.clone(), Arc::new(sqlite)).await;
-    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
+    one_of_two_answers_wins(&trips).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -362,18 +377,51 @@ async fn one_of_two_answers_at_once_wins_in_postgres() {
     let schema = Schema::new();
     let postgres = schema.connect().await;
     let trips = Trips::over(postgres.clone(), Arc::new(postgres)).await;
-    one_of_two_answers_wins(&trips, &trips.client, STRATEGIES).await;
+    one_of_two_answers_wins(&trips).await;
     drop(trips);
     schema.drop_tables().await;
 }
 
-/// Servers do not wait for each other's requests, so the registry decides. It does if runs are refused on a busy thread.
+/// Servers do not wait for each other's requests. The second answer is refused while the run of the first is active or its answer is
+/// stored; between the two, its run is accepted and ends with an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_answers_at_once_to_two_servers_wins() {
+async fn of_two_answers_at_once_to_two_servers_one_counts() {
     let (store, registry) = (Memory::default(), Arc::new(MemoryRegistry::new()));
     let trips = Trips::over(store.clone(), registry.clone()).await;
     let other = Trips::over(store, registry).await;
-    one_of_two_answers_wins(&trips, &other.client, &["reject"]).await;
+    let alice = trips.key("acme", "alice").await;
+    let bob = trips.key("acme", "bob").await;
+    for round in 0..50 {
+        let (thread, id) = trips.start(&alice).await;
+        let replies = answer_at_once(
+            [
+                (&trips.client, &alice, "alice"),
+                (&other.client, &bob, "bob"),
+            ],
+            (&thread, &id),
+            "reject",
+        );
+        let mut winners = Vec::new();
+        let mut told = Vec::new();
+        for (name, reply) in replies.await {
+            if reply.status == StatusCode::CONFLICT {
+                told.push(reply.json["answered_by"].clone());
+                continue;
+            }
+            let run = reply.ok()["run_id"].as_str().unwrap().to_owned();
+            let run = format!("{thread}/runs/{run}");
+            let join = format!("{run}/join");
+            trips.client.call_as(&alice, "GET", &join, None).await;
+            let run = trips.client.call_as(&alice, "GET", &run, None).await.ok();
+            if run["status"] != "error" {
+                winners.push(name);
+            }
+        }
+        assert_eq!(winners.len(), 1, "round {round}: {winners:?}");
+        assert!(told.iter().all(|first| *first == winners[0]), "{told:?}");
+        let listed = trips.interrupts(&alice, &thread, "").await.ok();
+        assert_eq!(listed[1]["answered_by"], winners[0], "round {round}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

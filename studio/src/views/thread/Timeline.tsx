@@ -86,8 +86,9 @@ function valueText(mark: Mark, place: number, count: number, isNewest: boolean):
   const { source, next } = mark.checkpoint;
   const { hasInterrupt, hasFailure } = mark;
   const shown = next.map((name) => visibleText(name.slice(0, 60)));
-  const at = { place: place + 1, count, source: text.sources[source], next: shown, hasInterrupt, hasFailure };
-  return text.value({ ...at, isNewest });
+  const isBeforeInput = source === "input";
+  const at = { place: place + 1, count, source: text.sources[source], next: shown, isBeforeInput };
+  return text.value({ ...at, hasInterrupt, hasFailure, isNewest });
 }
 
 function Position(props: { mark: Mark; place: number; count: number; isNewest: boolean }) {

@@ -1,4 +1,4 @@
-//! The threads of the demo in Studio, with a mail that waits for an answer and a run that failed.
+//! Serves the threads of the demo with their web page. A mail waits for an answer there, and one run has failed.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -38,7 +38,7 @@ pub(super) async fn serve(folder: &Path, console: &Console) -> anyhow::Result<()
             .put(model, Arc::new(patient_script(model, script)?));
     }
     leave_a_mail(folder, &app, console).await?;
-    leave_a_failure(&app, console).await;
+    leave_a_failure(folder, &app, console).await;
     console.line("The threads of this demo are in Studio until you press Ctrl C. A mail waits there for your answer.");
     let listen = free_address().to_string();
     let command = Args::try_parse_from(["archie", "serve", "--listen", &listen])?.command;
@@ -72,7 +72,7 @@ async fn leave_a_mail(folder: &Path, app: &App, console: &Console) -> anyhow::Re
 }
 
 /// Leaves a run whose model refused the key, as it happens on a first day.
-async fn leave_a_failure(app: &App, console: &Console) {
+async fn leave_a_failure(folder: &Path, app: &App, console: &Console) {
     let unseen = Person::new(console, true, []);
     let session = Session {
         app,
@@ -81,7 +81,7 @@ async fn leave_a_failure(app: &App, console: &Console) {
     };
     let args = AnalyzeArgs {
         query: Some("Choose a database".to_owned()),
-        inputs: None,
+        inputs: Some(folder.join("analyze/notes")),
         recursive: false,
         memory_file: None,
         recheck: None,

@@ -1,5 +1,6 @@
 /** Asks the worker for layouts. Where there is no worker, the page lays the graph out itself: slower, but the same. */
 
+import { loadPatiently, untilServerAnswers } from "../../../app/lazy_view.ts";
 import type { GraphLayout, LayoutInput } from "../../../pure/graph_layout.ts";
 import { startLayoutWorker } from "./worker_policy.ts";
 
@@ -14,7 +15,6 @@ const waiting = new Map<
 >();
 
 function giveUp(error: unknown): void {
-  isRefused = true;
   worker?.terminate();
   worker = undefined;
   for (const { reject } of waiting.values()) reject(error);
@@ -41,16 +41,23 @@ function inWorker(input: LayoutInput): Promise<GraphLayout> {
 }
 
 async function inPage(input: LayoutInput): Promise<GraphLayout> {
-  const { layoutGraph } = await import("../../../pure/graph_layout.ts");
+  const { layoutGraph } = await loadPatiently(() => import("../../../pure/graph_layout.ts"));
   return layoutGraph(input);
 }
 
+/** The script of a worker may be lost with the server, and is then loaded again. More failures mean that there are no workers. */
+const FAILURES_MAX = 2;
+
 export async function requestLayout(input: LayoutInput): Promise<GraphLayout> {
-  if (isRefused) return inPage(input);
-  try {
-    return await inWorker(input);
-  } catch (error) {
-    giveUp(error);
-    return inPage(input);
+  for (let failures = 0; failures < FAILURES_MAX && !isRefused; ) {
+    try {
+      return await inWorker(input);
+    } catch (error) {
+      failures += 1;
+      giveUp(error);
+      await untilServerAnswers();
+    }
   }
+  isRefused = true;
+  return inPage(input);
 }
