@@ -78,6 +78,8 @@ export interface ReadLog {
   /** In the order of the log. */
   checkpoints: ReadCheckpoint[];
   current: ReadCheckpoint;
+  /** The subgraphs that the thread is inside of at the end of the log. */
+  open: { name: string; values: JsonObject }[];
   calls: ReadCall[];
 }
 
@@ -135,7 +137,14 @@ export function readLog(log: StoredEntry[]): ReadLog {
   }
   const current = newest.get(last);
   if (!current) throw new Error("the log has no checkpoint");
-  return { checkpoints, current, calls };
+  const graphs = [...(positions.get(last)?.graphs.values() ?? [])];
+  const open = graphs.filter(({ path, isOpen }) => path.length > 0 && isOpen).map(namedGraph);
+  return { checkpoints, current, open, calls };
+}
+
+function namedGraph({ path, values }: OpenGraph) {
+  const name = path.map(({ node }) => node).join("/");
+  return { name, tasks: keyOf(path), values: structuredClone(values) };
 }
 
 function forkedFrom(changes: Change[]): number | undefined {
@@ -284,11 +293,7 @@ function checkpointOf(
     subgraphs: [...now.graphs.values()]
       .filter(({ path }) => path.length > 0)
       .sort((one, other) => (keyOf(one.path) < keyOf(other.path) ? -1 : 1))
-      .map(({ path, values: inner }) => ({
-        name: path.map(({ node }) => node).join("/"),
-        tasks: keyOf(path),
-        values: structuredClone(inner),
-      })),
+      .map(namedGraph),
   };
 }
 

@@ -206,7 +206,9 @@ test("a start whose response is lost starts one run", async () => {
   let clicks = 0;
   for (; !/\/studio\/threads\//.test(page.url()); clicks++) {
     await start.click();
-    const isOver = async () => /threads/.test(page.url()) || (await start.isEnabled());
+    // The button is gone once the page shows the thread.
+    const isReady = () => start.isEnabled({ timeout: 300 }).catch(() => false);
+    const isOver = async () => /\/studio\/threads\//.test(page.url()) || (await isReady());
     await expect.poll(isOver, { timeout: 10_000 }).toBe(true);
   }
   expect(clicks).toBeGreaterThan(1);

@@ -116,6 +116,20 @@ async function expectState(page: Page, { thread, log, idOf }: Subject, shown: Re
     );
 }
 
+/** The states of the subgraphs that the thread is inside of, below its own. */
+async function expectSubgraphs(page: Page, { thread, log }: Subject): Promise<void> {
+  await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=state`);
+  await page.getByRole("tree", { name: "State", exact: true }).waitFor();
+  const shown = [];
+  for (const tree of await page.getByRole("tree", { name: /^State of / }).all()) {
+    const name = (await tree.getAttribute("aria-label"))?.replace(/^State of /, "").replace(/ #\d+$/, "");
+    shown.push({ name, values: (await readTree(tree)).value });
+  }
+  const inOrder = (list: object[]) =>
+    list.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1));
+  expect(inOrder(shown)).toEqual(inOrder(log.open.map(({ name, values }) => ({ name, values }))));
+}
+
 async function expectComparison(
   page: Page,
   subject: Subject,
@@ -190,6 +204,7 @@ test.each(SEEDS)(
     const { page } = watched;
     await expectState(page, subject, current);
     await expectState(page, subject, random.pick(branch));
+    await expectSubgraphs(page, subject);
     await expectComparison(page, subject, random.pick(checkpoints), random.pick(checkpoints));
     await expectComparison(page, subject, random.pick(checkpoints), current);
     await expectLabelPath(page, subject, current);

@@ -208,12 +208,14 @@ fn with_input(after: Checkpoint, older: Option<&ThreadState>) -> Vec<Checkpoint>
         seq: after.id.seq,
         place: after.id.place - 1,
     };
+    // A thread that went back to its beginning has older entries, but nothing was written before this input.
+    let followed = older.filter(|_| after.parent.is_some());
     let before = Checkpoint {
         id,
         parent: after.parent,
         source: "input",
         step: after.step - 1,
-        state: before_input(&after.state, older),
+        state: before_input(&after.state, followed),
     };
     let parent = Some(id);
     vec![Checkpoint { parent, ..after }, before]
