@@ -3,6 +3,13 @@
 //! [`routes`] serves the page below `/studio/`. It is built from `studio/` in the repository into `bundle/`, which is part of this
 //! crate, so that a Rust build needs no JavaScript tools. All files are compressed with Brotli, and are decompressed for clients that
 //! do not accept that.
+//!
+//! The page has no data of its own, so its routes need no authentication: everything on it comes from the server's public HTTP API,
+//! with the caller's own key. This crate never calls that API, never stores anything, and knows no graph, thread or run.
+//!
+//! Every response carries a policy for the browser (`SECURITY`): the page may load its own files and call its own server, and
+//! nothing else. Names of files below `assets/` change with their content, so browsers keep them; the page itself is asked for
+//! each time. Addresses in the page are relative, so that it also works below the path of a proxy.
 
 use std::borrow::Cow;
 

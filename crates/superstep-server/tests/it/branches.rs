@@ -113,6 +113,20 @@ async fn an_input_at_an_older_checkpoint_follows_it_at_once() {
 }
 
 #[tokio::test]
+async fn nothing_is_written_before_an_input_at_the_beginning() {
+    let talk = Conversation::new("two").await;
+    talk.run(tea()).await;
+    let first = talk.history().await.last().unwrap().clone();
+    let mut again = tea();
+    again["checkpoint_id"] = first["checkpoint_id"].clone();
+    talk.run(again).await;
+    let history = talk.history().await;
+    let inputs = history.iter().filter(|found| made(found).0 == "input");
+    let values: Vec<&Json> = inputs.map(|input| &input["values"]).collect();
+    assert_eq!(values, [&first["values"]; 2]);
+}
+
+#[tokio::test]
 async fn an_edit_at_an_older_checkpoint_is_an_update() {
     let talk = Conversation::new("two").await;
     talk.run(tea()).await;
