@@ -124,7 +124,8 @@ export class Lab {
   /** Kills the server, without a chance to end what it does. */
   async kill(): Promise<void> {
     const server = this.#server;
-    if (!server || server.exitCode !== null) return;
+    // A process that a signal ended has no exit code.
+    if (!server || server.exitCode !== null || server.signalCode !== null) return;
     const gone = new Promise((resolve) => server.once("exit", resolve));
     server.kill("SIGKILL");
     await gone;
