@@ -60,7 +60,8 @@ pub(super) fn run(lab: &Lab, tokio: &Runtime, found: &mut Findings) -> anyhow::R
 async fn work_of(address: SocketAddr, keys: &[String], time: Duration) -> anyhow::Result<Vec<f64>> {
     let begun = Instant::now();
     let mut working = JoinSet::new();
-    for key in keys.iter().cloned() {
+    for key in keys {
+        let key = key.clone();
         working.spawn(async move {
             let mut connection = Connection::open_with_key(address, &key).await?;
             let mut ticks = interval(WORK);
