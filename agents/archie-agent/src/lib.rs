@@ -11,6 +11,7 @@
 //! In reading order: [`Agent`] and [`AgentDeps`], [`AgentUi`], [`InterruptRequest`], [`Terminal`], [`user_folder`].
 
 mod agent;
+mod choice;
 pub mod clock;
 mod exit;
 pub mod interrupt;
@@ -29,6 +30,7 @@ mod usage;
 pub mod user_folder;
 
 pub use agent::{Agent, AgentDeps, AgentFactory};
+pub use choice::{AnswerChoice, ChoiceInput};
 pub use exit::Exit;
 pub use interrupt::InterruptRequest;
 pub use models::ModelRegistry;
