@@ -13,6 +13,7 @@
 mod agent;
 pub mod clock;
 mod exit;
+pub mod form;
 pub mod interrupt;
 pub mod markdown;
 pub mod mcp;
@@ -27,6 +28,7 @@ mod threads;
 mod ui;
 mod usage;
 pub mod user_folder;
+pub mod value_diff;
 
 pub use agent::{Agent, AgentDeps, AgentFactory};
 pub use exit::Exit;
