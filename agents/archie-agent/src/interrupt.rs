@@ -4,7 +4,9 @@ use serde_json::{Value as Json, json};
 use superstep::InterruptId;
 use superstep::checkpoint::format::InterruptRecord;
 
+use crate::form::{self, FormError};
 use crate::printable::one_line;
+use crate::value_diff::Difference;
 
 /// An open interrupt, decoded from its stored form.
 #[derive(Debug, Clone)]
@@ -233,6 +235,31 @@ impl InterruptRequest {
             _ => return Err("not a JSON object; usage: edit '{\"argument\": value}'".to_owned()),
         }
         Ok(json!({ "action": call["action"], "args": args }))
+    }
+
+    /// Returns the arguments of the call as a form to edit, or `None` if the person may not edit them or there are none.
+    pub fn edit_form(&self) -> Option<String> {
+        let args = self.request["action_request"]["args"].as_object();
+        let is_editable = self.allowed().contains(&"edit");
+        let args = args.filter(|args| is_editable && !args.is_empty())?;
+        Some(form::render_with_notes(args))
+    }
+
+    /// Parses an edited form into an answer. The error tells the person which line to change.
+    pub fn read_edit_form(&self, text: &str) -> Result<Json, FormError> {
+        let call = &self.request["action_request"];
+        let before = call["args"].as_object().cloned().unwrap_or_default();
+        let args = form::parse(text, &before)?;
+        Ok(json!({ "type": "edit", "args": { "action": call["action"], "args": args } }))
+    }
+
+    /// Returns where the arguments of an `edit` answer differ from those of the call.
+    pub fn edit_differences(&self, answer: &Json) -> Vec<Difference> {
+        let before = self.request["action_request"]["args"].as_object();
+        match (before, answer["args"]["args"].as_object()) {
+            (Some(before), Some(after)) => form::changes(before, after),
+            _ => Vec::new(),
+        }
     }
 
     /// Returns the form of a server's question, filled from a JSON object, or from text if the form has a single field.
@@ -513,6 +540,22 @@ mod tests {
         );
         assert_eq!(budget.read("stop").unwrap(), json!({ "type": "stop" }));
         assert!(budget.read("maybe").is_err());
+    }
+
+    #[test]
+    fn a_call_is_edited_as_a_form_of_its_fields() {
+        let call = approval();
+        let form = call.edit_form().unwrap();
+        assert!(form.starts_with("# ") && form.contains("\ntext: hi\n"), "{form}");
+        let answer = call.read_edit_form(&form.replace("hi", "ho")).unwrap();
+        assert_eq!(answer, call.read(r#"edit {"text": "ho"}"#).unwrap());
+        let found = call.edit_differences(&answer);
+        assert_eq!(found[0].path, "text");
+        assert_eq!(found[0].lines, ["- hi", "+ ho"]);
+        assert!(call.read_edit_form("nonsense").is_err());
+        let mut fixed = call.clone();
+        fixed.request["config"]["allow_edit"] = json!(false);
+        assert_eq!(fixed.edit_form(), None);
     }
 
     fn elicitation() -> InterruptRequest {

@@ -14,6 +14,7 @@ mod agent;
 mod choice;
 pub mod clock;
 mod exit;
+pub mod form;
 pub mod interrupt;
 pub mod markdown;
 pub mod mcp;
@@ -28,6 +29,7 @@ mod threads;
 mod ui;
 mod usage;
 pub mod user_folder;
+pub mod value_diff;
 
 pub use agent::{Agent, AgentDeps, AgentFactory};
 pub use choice::{AnswerChoice, ChoiceInput};

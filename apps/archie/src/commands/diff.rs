@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
+use archie_agent::value_diff::differences;
 use archie_agent::{Exit, Terminal};
 use serde_json::{Map, Value as Json, json};
 use superstep::Seq;
 use superstep::diff::{StateFields, compared_graphs};
 
 use super::sheet_diff;
-use super::value_diff::differences;
 use crate::app::App;
 use crate::cli::args::DiffArgs;
 

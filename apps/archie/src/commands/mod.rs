@@ -28,7 +28,6 @@ mod sheet_diff;
 mod studio;
 mod threads;
 mod trace;
-mod value_diff;
 mod worker;
 
 use archie_agent::{AgentFactory, Exit, Terminal};

@@ -5,15 +5,15 @@ use superstep::diff::{PathSegment, value_changes};
 
 /// A place where two values differ.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub struct Difference {
     /// Where it is, such as `results[0].markdown`.
-    pub(super) path: String,
+    pub path: String,
     /// Lines to print: `- …` only in the first value, `+ …` only in the second.
-    pub(super) lines: Vec<String>,
+    pub lines: Vec<String>,
 }
 
 /// Returns every place where two values differ, as [`value_changes`] finds them.
-pub(super) fn differences(path: &str, one: Option<&Json>, other: Option<&Json>) -> Vec<Difference> {
+pub fn differences(path: &str, one: Option<&Json>, other: Option<&Json>) -> Vec<Difference> {
     let changes = value_changes(one, other).into_iter();
     changes
         .map(|change| Difference {
