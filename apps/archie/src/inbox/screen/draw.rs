@@ -64,10 +64,17 @@ pub(super) fn draw(screen: &mut InboxScreen, frame: &mut Frame<'_>, theme: Theme
     }
     frame.render_widget(notice_line(screen, notice.width, theme), notice);
     frame.render_widget(keys_line(screen, theme), keys);
-    match &screen.mode {
-        Mode::Help => draw_over(frame, "Keys", &help(screen), theme),
-        Mode::Review { diff, .. } => draw_over(frame, "Your changes", &diff_lines(diff, theme), theme),
-        _ => {}
+    let over = match &screen.mode {
+        Mode::Help => Some(help(screen)),
+        _ => None,
+    };
+    if let Some(lines) = over {
+        let inside = draw_frame(frame, "Keys", lines.len(), theme);
+        frame.render_widget(Paragraph::new(lines), inside);
+    } else if let Mode::Review { diff, .. } = &mut screen.mode {
+        let inside = draw_frame(frame, "Your changes", usize::from(body.height), theme);
+        diff.show(usize::from(inside.width), usize::from(inside.height));
+        draw_diff(frame, inside, diff, theme);
     }
 }
 
@@ -302,7 +309,10 @@ fn keys_line(screen: &InboxScreen, theme: Theme) -> Line<'static> {
     let text = match &screen.mode {
         Mode::Typing(_) => "Enter: send   Esc: back".to_owned(),
         Mode::Confirm { label, .. } => format!("{label}?   Enter: yes   any other key: no"),
-        Mode::Review { .. } => "send it with these changes?   Enter: yes   any other key: no".to_owned(),
+        Mode::Review { diff, .. } if diff.is_read() => {
+            "send it with these changes?   Enter: yes   any other key: no".to_owned()
+        }
+        Mode::Review { .. } => "Space: more   Esc: back".to_owned(),
         Mode::Help => "any key: back".to_owned(),
         Mode::Leave => format!(
             "{} in progress; the answers are stored.   q: leave now   any other key: stay",
@@ -354,22 +364,26 @@ fn help(screen: &InboxScreen) -> Vec<Line<'static>> {
     lines
 }
 
-fn diff_lines(diff: &[String], theme: Theme) -> Vec<Line<'static>> {
-    let lines = diff.iter().map(|line| {
-        let style = match line.chars().next() {
+fn draw_diff(frame: &mut Frame<'_>, area: Rect, diff: &Reading, theme: Theme) {
+    let text = &diff.shown.text;
+    let rows = diff.rows.iter().skip(diff.top).take(usize::from(area.height));
+    let lines = rows.map(|row| {
+        // A row that continues a line has the colour of the line.
+        let line = text[..row.range.start].rfind('\n').map_or(0, |at| at + 1);
+        let style = match text[line..].trim_start().chars().next() {
             Some('+') => theme.good(),
             Some('-') => theme.colour(Color::Red),
             _ => Style::new(),
         };
-        Line::styled(line.clone(), style)
+        row_line(text, row).style(style)
     });
-    lines.collect()
+    frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), area);
 }
 
-/// Draws lines over the screen.
-fn draw_over(frame: &mut Frame<'_>, title: &str, lines: &[Line<'static>], theme: Theme) {
+/// Clears a part of the screen for so many rows, with a frame. Returns what is inside of the frame.
+fn draw_frame(frame: &mut Frame<'_>, title: &str, rows: usize, theme: Theme) -> Rect {
     let screen = frame.area();
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2);
+    let height = u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2);
     let area = Rect {
         x: 0,
         y: 1,
@@ -377,11 +391,10 @@ fn draw_over(frame: &mut Frame<'_>, title: &str, lines: &[Line<'static>], theme:
         height: height.min(screen.height.saturating_sub(3)),
     };
     let block = Block::bordered().title(format!(" {title} ")).border_style(theme.quiet());
-    let text = Paragraph::new(lines.to_vec())
-        .wrap(ratatui::widgets::Wrap { trim: false })
-        .block(block);
+    let inside = block.inner(area);
     frame.render_widget(Clear, area);
-    frame.render_widget(text, area);
+    frame.render_widget(block, area);
+    inside
 }
 
 /// Returns a text with exactly this many columns, cut with `…` if it is longer.

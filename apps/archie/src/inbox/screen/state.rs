@@ -15,17 +15,7 @@ use superstep::{InterruptId, Timestamp};
 
 use super::pane::RunOutput;
 use super::wrap::{Row, wrap};
-use crate::inbox::InboxItem;
-
-/// An item as it was loaded.
-#[derive(Debug, Clone)]
-pub(super) struct LoadedItem {
-    pub(super) item: InboxItem,
-    /// Name of the agent.
-    pub(super) agent: String,
-    /// Title of the thread and what is asked, in one line.
-    pub(super) subject: String,
-}
+use crate::inbox::{InboxItem, ListedItem};
 
 /// An open item that is no longer open.
 #[derive(Debug, Clone)]
@@ -61,7 +51,7 @@ pub(super) enum Phase {
 /// A line of the list.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) loaded: LoadedItem,
+    pub(super) loaded: ListedItem,
     pub(super) phase: Phase,
     pub(super) reading: Option<Reading>,
 }
@@ -140,6 +130,11 @@ impl Reading {
         self.rows.partition_point(|row| row.range.end <= self.read)
     }
 
+    /// Returns how far a page scrolls. One row stays on the screen, so that nothing is missed.
+    fn page(&self) -> isize {
+        isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1)
+    }
+
     /// Returns how many rows fit on the screen.
     pub(super) fn height(&self) -> usize {
         self.height
@@ -155,7 +150,7 @@ impl Reading {
 }
 
 /// What the keys mean now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Mode {
     /// Keys move, scroll and answer.
     Browse,
@@ -163,8 +158,8 @@ pub(super) enum Mode {
     Typing(TypedLine),
     /// An answer waits for a confirmation.
     Confirm { label: String, line: String },
-    /// The changes of an edit wait for a confirmation; the text is a diff.
-    Review { diff: Vec<String>, line: String },
+    /// The changes of an edit wait for a confirmation. The text is a diff, and is read to its end like an item.
+    Review { diff: Reading, line: String },
     /// The list of keys is on the screen.
     Help,
     /// Runs are in progress, and the person wants to leave.
@@ -233,7 +228,7 @@ impl InboxScreen {
     }
 
     /// Takes over a list that was loaded. `closed` says what happened to items that were open and are not in it.
-    pub(super) fn update(&mut self, loaded: Vec<LoadedItem>, closed: Vec<ClosedItem>) {
+    pub(super) fn update(&mut self, loaded: Vec<ListedItem>, closed: Vec<ClosedItem>) {
         self.is_loaded = true;
         self.trouble = None;
         let present: BTreeSet<_> = loaded.iter().map(|loaded| loaded.item.asked.id).collect();
@@ -309,15 +304,14 @@ impl InboxScreen {
     }
 
     /// Returns the selected item if its text is not loaded yet.
-    pub(super) fn wants_text(&self) -> Option<&LoadedItem> {
+    pub(super) fn wants_text(&self) -> Option<&ListedItem> {
         let entry = self.selected_entry()?;
         entry.reading.is_none().then_some(&entry.loaded)
     }
 
     /// Takes over the text of the selected item.
     pub(super) fn set_text(&mut self, mut shown: ItemText) {
-        // The terminal decides how many columns a tab takes; spaces take what is counted.
-        shown.text = printable(&shown.text).replace('\t', "    ");
+        shown.text = as_drawn(&shown.text);
         if let Some(entry) = self.selected_mut() {
             entry.reading = Some(Reading::new(shown));
         }
@@ -360,7 +354,12 @@ impl InboxScreen {
     }
 
     /// Asks the person to confirm an edited call.
-    pub(super) fn review(&mut self, diff: Vec<String>, line: String) {
+    pub(super) fn review(&mut self, diff: &str, line: String) {
+        let diff = Reading::new(ItemText {
+            text: as_drawn(diff),
+            is_complete: true,
+            choices: Vec::new(),
+        });
         self.mode = Mode::Review { diff, line };
     }
 
@@ -377,23 +376,36 @@ impl InboxScreen {
                 KeyCode::Char('q' | 'y') | KeyCode::Enter => Some(Request::Leave),
                 _ => None,
             },
-            Mode::Confirm { line, .. } | Mode::Review { line, .. } => match key.code {
+            Mode::Confirm { line, .. } => match key.code {
                 KeyCode::Enter | KeyCode::Char('y') => self.send(line),
-                _ => {
-                    self.notice = Some(Notice::plain("Not answered; the item stays open."));
-                    None
-                }
+                _ => self.refuse(),
             },
+            Mode::Review { mut diff, line } => {
+                match key.code {
+                    KeyCode::Enter | KeyCode::Char('y') if diff.is_read() => {
+                        return self.send(line);
+                    }
+                    KeyCode::Enter | KeyCode::Char(' ' | 'j' | 'y') | KeyCode::PageDown => {
+                        diff.scroll(diff.page());
+                    }
+                    KeyCode::Char('b' | 'k') | KeyCode::PageUp => diff.scroll(-diff.page()),
+                    _ => return self.refuse(),
+                }
+                self.mode = Mode::Review { diff, line };
+                None
+            }
         }
+    }
+
+    fn refuse(&mut self) -> Option<Request> {
+        self.notice = Some(Notice::plain("Not answered; the item stays open."));
+        None
     }
 
     fn browse(&mut self, key: KeyEvent) -> Option<Request> {
         self.notice = None;
-        let page = self.selected_entry().and_then(|entry| {
-            let height = entry.reading.as_ref()?.height;
-            isize::try_from(height.saturating_sub(1).max(1)).ok()
-        });
-        let page = page.unwrap_or(1);
+        let reading = self.selected_entry().and_then(|entry| entry.reading.as_ref());
+        let page = reading.map_or(1, Reading::page);
         match key.code {
             KeyCode::Char('q') => return self.leave(),
             KeyCode::Char('?') => self.mode = Mode::Help,
@@ -638,6 +650,11 @@ impl Notice {
 fn permits(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
     !matches!(word, "ignore" | "reject" | "skip" | "stop" | "response" | "happened")
+}
+
+/// Returns a text as it is drawn. The terminal decides how many columns a tab takes; spaces take as many as are counted.
+fn as_drawn(text: &str) -> String {
+    printable(text).replace('\t', "    ")
 }
 
 fn capitalized(label: &str) -> String {
