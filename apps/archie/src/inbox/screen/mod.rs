@@ -7,6 +7,8 @@
 mod draw;
 mod pane;
 mod state;
+#[cfg(test)]
+mod tests;
 mod wrap;
 
 use std::time::Duration;
