@@ -11,8 +11,8 @@ use crate::mail::sent;
 fn an_answer_is_taken_back_and_the_question_is_asked_again() {
     let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": "How much may be lost?"},
-        {"at": "follow_up", "text": "And how fast must it be?"},
-        {"at": "follow_up", "text": "How many people work on it?"},
+        {"at": "followup", "text": "And how fast must it be?"},
+        {"at": "followup", "text": "How many people work on it?"},
     ]));
     let analyze = ["analyze", "--query", "Choose a database", "--inputs", "./notes"];
     assert_eq!(workdir.run(&analyze, "").code(), Some(3));
