@@ -99,7 +99,7 @@ pub trait AgentUi: Send + Sync {
                     .json(&json!({ "thread": thread.id().to_string(), "values": values })),
                 false => output
                     .terminal
-                    .line(&serde_json::to_string_pretty(&values)?),
+                    .verbatim(&serde_json::to_string_pretty(&values)?),
             }
             Ok(Exit::Done)
         })
