@@ -417,10 +417,6 @@ impl AgentUi for InquiryUi {
         Some(json!({ "modelName": model }))
     }
 
-    fn finishes_in_inbox(&self, state: &Json) -> bool {
-        self.is_finished(state)
-    }
-
     fn finish<'a>(
         &'a self,
         output: &'a Output<'a>,

@@ -46,10 +46,6 @@ impl AgentUi for AnalyzeUi {
         Some(json!({ "modelName": model }))
     }
 
-    fn finishes_in_inbox(&self, state: &Json) -> bool {
-        self.is_finished(state)
-    }
-
     fn finish<'a>(
         &'a self,
         output: &'a Output<'a>,

@@ -131,6 +131,11 @@ impl InterruptRequest {
         }
     }
 
+    /// Returns whether it asks for more money, tokens or calls.
+    pub(crate) fn is_budget(&self) -> bool {
+        self.kind == BUDGET
+    }
+
     /// Returns the input prompt, with the allowed answers if they are limited.
     pub fn prompt(&self) -> String {
         if self.kind == BUDGET {
@@ -281,7 +286,7 @@ impl InterruptRequest {
     }
 
     /// Returns the answers that an approval allows, in the vocabulary of the inbox.
-    fn allowed(&self) -> Vec<&'static str> {
+    pub(crate) fn allowed(&self) -> Vec<&'static str> {
         let config = &self.request["config"];
         let all = [
             ("allow_accept", "accept"),

@@ -11,6 +11,7 @@
 //! In reading order: [`Agent`] and [`AgentDeps`], [`AgentUi`], [`InterruptRequest`], [`Terminal`], [`user_folder`].
 
 mod agent;
+mod choice;
 pub mod clock;
 mod exit;
 pub mod form;
@@ -35,6 +36,7 @@ pub mod user_folder;
 pub mod value_diff;
 
 pub use agent::{Agent, AgentDeps, AgentFactory};
+pub use choice::{AnswerChoice, ChoiceInput};
 pub use exit::Exit;
 pub use interrupt::InterruptRequest;
 pub use models::ModelRegistry;

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
 
+use crate::choice::AnswerChoice;
 use crate::exit::Exit;
 use crate::interrupt::InterruptRequest;
 use crate::terminal::Terminal;
@@ -22,6 +23,12 @@ pub trait AgentUi: Send + Sync {
     /// Returns the prompt for the person's answer.
     fn prompt(&self, interrupt: &InterruptRequest) -> String {
         interrupt.prompt()
+    }
+
+    /// Returns the ways to answer that a host offers as keys or buttons. Each leads to a line for
+    /// [`read_answer`](Self::read_answer).
+    fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+        AnswerChoice::of(interrupt)
     }
 
     /// Parses a typed line into an answer. On an error, the host shows the message and asks again.
@@ -72,13 +79,7 @@ pub trait AgentUi: Send + Sync {
         None
     }
 
-    /// Returns whether [`finish`](Self::finish) follows at once when an answer in the inbox ends the thread. Default: no; the
-    /// person resumes the thread for its result.
-    fn finishes_in_inbox(&self, _state: &Json) -> bool {
-        false
-    }
-
-    /// Returns the lines to print after the person answered an interrupt in the inbox.
+    /// Returns the lines to print when the thread asks again after an answer in the inbox, such as what the agent did in between.
     fn after_answer(&self, _state: &Json) -> Vec<String> {
         Vec::new()
     }

@@ -1,6 +1,6 @@
 //! User interface of the agent: approvals while it runs, and the answer at the end.
 
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
+use archie_agent::{AgentUi, AnswerChoice, Exit, InterruptRequest, Output, state_of};
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
@@ -35,6 +35,10 @@ impl AgentUi for AtrisUi {
         }
     }
 
+    fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+        choices_of(interrupt)
+    }
+
     /// The model only chooses from lists, so there is nothing to stream.
     fn streams_tokens(&self) -> bool {
         false
@@ -54,6 +58,18 @@ impl AgentUi for AtrisUi {
         thread: &'a dyn AnyThread,
     ) -> BoxFuture<'a, anyhow::Result<Exit>> {
         Box::pin(finish(thread, output, self.debug))
+    }
+}
+
+/// Returns the ways to answer an interrupt, one about a call whose outcome is unknown included.
+pub(super) fn choices_of(interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+    match interrupt.kind.as_str() {
+        OUTCOME_UNKNOWN => vec![
+            AnswerChoice::line('a', "call again", "call"),
+            AnswerChoice::line('i', "it happened", "happened"),
+            AnswerChoice::rest('r', "respond", "response "),
+        ],
+        _ => AnswerChoice::of(interrupt),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archie_agent::{Agent, AgentDeps, AgentUi, Exit, InterruptRequest, Output, state_of};
+use archie_agent::{Agent, AgentDeps, AgentUi, AnswerChoice, Exit, InterruptRequest, Output, state_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
@@ -17,7 +17,7 @@ use superstep::{
 };
 
 use super::state::{AtrisState, ChatLine};
-use super::ui::{read_choice, read_outcome};
+use super::ui::{choices_of, read_choice, read_outcome};
 use super::{AUDIUS, Options, atris, create_graph, write};
 
 /// Name of the graph.
@@ -209,6 +209,16 @@ struct WatchUi;
 impl AgentUi for WatchUi {
     fn describe(&self, interrupt: &InterruptRequest) -> String {
         write::describe(interrupt)
+    }
+
+    fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+        match interrupt.kind.as_str() {
+            TIMER => vec![
+                AnswerChoice::line('r', "ask now", "now"),
+                AnswerChoice::line('i', "stop", "stop"),
+            ],
+            _ => choices_of(interrupt),
+        }
     }
 
     fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {

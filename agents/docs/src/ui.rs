@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archie_agent::printable::one_line;
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, ThreadFolders, state_of};
+use archie_agent::{AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
@@ -35,6 +35,18 @@ impl AgentUi for DocsUi {
         match interrupt.kind.as_str() {
             "gate" => "accept, skip, add QUESTION or delete NUMBERS: ".to_owned(),
             _ => interrupt.prompt(),
+        }
+    }
+
+    fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+        match interrupt.kind.as_str() {
+            "gate" => vec![
+                AnswerChoice::line('a', "accept", "accept"),
+                AnswerChoice::rest('r', "add a question", "add "),
+                AnswerChoice::rest('d', "delete questions", "delete "),
+                AnswerChoice::line('i', "skip", "skip"),
+            ],
+            _ => AnswerChoice::of(interrupt),
         }
     }
 

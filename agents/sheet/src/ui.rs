@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use archie_agent::printable::{counted, one_line};
-use archie_agent::{AgentUi, Exit, InterruptRequest, Output, ThreadFolders, state_of};
+use archie_agent::{AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
@@ -86,6 +86,20 @@ impl AgentUi for SheetUi {
             "approval" => "[y/n] ".to_owned(),
             _ => interrupt.prompt(),
         }
+    }
+
+    fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
+        if interrupt.kind != "approval" {
+            return AnswerChoice::of(interrupt);
+        }
+        let mut choices = vec![
+            AnswerChoice::line('a', "accept", "accept"),
+            AnswerChoice::line('i', "reject", "reject"),
+        ];
+        if interrupt.node == CHANGE_SET_NODE {
+            choices.insert(1, AnswerChoice::rest('e', "accept with changes", "edit "));
+        }
+        choices
     }
 
     fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {

@@ -119,6 +119,56 @@ impl Session<'_> {
         self.converse(agent, thread, resumed(thread)).await
     }
 
+    /// Answers an interrupt, and drives the thread until it ends or asks again. Prints the result, or how to answer what it asks.
+    pub async fn answer(
+        &self,
+        agent: &Agent,
+        thread: &dyn AnyThread,
+        interrupt: &InterruptRequest,
+        answer: Json,
+    ) -> anyhow::Result<Exit> {
+        let driven = self.answered(thread, interrupt, answer);
+        match self.run_graph(agent, thread, driven, &mut String::new()).await {
+            Ok(RunEnd::Finished) => {
+                self.tell("answered, and the thread is finished");
+                // The answer is stored, so the result can also be written later.
+                let id = thread.id();
+                agent.ui().finish(&self.output(), thread).await.with_context(|| {
+                    format!("the answer is stored, but the result is not written; `archie resume {id}` writes it")
+                })
+            }
+            Ok(RunEnd::Interrupted(_)) => {
+                let state = thread.state(None).await?;
+                let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+                for line in agent.ui().after_answer(&values) {
+                    self.tell(&line);
+                }
+                let next = crate::inbox::items_of(self.app, thread.id()).await?;
+                let next = next.iter().map(|item| format!("`archie inbox {}`", item.short_id));
+                let next = next.collect::<Vec<_>>().join(", ");
+                self.tell(&format!("answered, and there is a new question: {next}"));
+                Ok(Exit::Done)
+            }
+            Err(error) => self.answer_failure(thread, interrupt, error).await,
+        }
+    }
+
+    /// Says that the answer is stored and the run failed. Passes on the error if the answer is not stored.
+    async fn answer_failure(
+        &self,
+        thread: &dyn AnyThread,
+        interrupt: &InterruptRequest,
+        error: anyhow::Error,
+    ) -> anyhow::Result<Exit> {
+        let open = thread.interrupts().await;
+        let is_open = open.is_ok_and(|open| open.iter().any(|open| open.interrupt.id == interrupt.id));
+        if is_open || !error.is::<RunFailure>() {
+            return Err(error);
+        }
+        self.tell(&format!("answered, and {error}"));
+        Ok(Exit::Failed)
+    }
+
     fn answered<'t>(
         &'t self,
         thread: &'t dyn AnyThread,
@@ -374,14 +424,23 @@ fn run_end(id: &ThreadId, result: AnyRunResult) -> anyhow::Result<RunEnd> {
         }
         Outcome::Failed(failures) => {
             let why = failures.first().map(|failure| failure.message.clone());
-            bail!(
+            Err(RunFailure(format!(
                 "{}\nThe thread is kept, and nothing that was paid for is lost; continue with `archie resume {id}`",
                 why.unwrap_or_default()
-            )
+            ))
+            .into())
         }
-        other => bail!("the run ended early ({other:?}); continue with `archie resume {id}`"),
+        other => Err(RunFailure(format!(
+            "the run ended early ({other:?}); continue with `archie resume {id}`"
+        ))
+        .into()),
     }
 }
+
+/// A run that failed or ended early, for a person.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct RunFailure(String);
 
 /// Explains why an answer was rejected: if another answer came first, by whom and what it was.
 pub(crate) async fn too_late(
@@ -397,20 +456,21 @@ pub(crate) async fn too_late(
     if !is_late {
         return error.into();
     }
-    match first_answer(app, thread, question).await {
+    match first_answer(app, thread.id(), question).await {
         Ok(Some(first)) => anyhow::anyhow!("too late: {first}"),
         // Nothing more is known than what the store reported.
         Ok(None) | Err(_) => error.into(),
     }
 }
 
-async fn first_answer(
+/// Returns who answered an interrupt and what; `None` if it has no answer.
+pub(crate) async fn first_answer(
     app: &App,
-    thread: &dyn AnyThread,
+    thread: &ThreadId,
     question: InterruptId,
 ) -> anyhow::Result<Option<String>> {
     let query = InterruptQuery {
-        thread: Some(thread.id().clone()),
+        thread: Some(thread.clone()),
         ..InterruptQuery::default()
     };
     let interrupts = app.runtime.interrupts(&query).await?;
@@ -423,12 +483,12 @@ async fn first_answer(
         return Ok(None);
     };
     let by = match row.answered_by.as_str() {
-        "" => "somebody",
+        "" => "someone",
         by => by,
     };
     Ok(Some(match body {
         AnswerBody::Value(value) => format!("{by} answered first: {}", value.decode::<Json>()?),
-        AnswerBody::Expired => "nobody answered in time".to_owned(),
+        AnswerBody::Expired => "the deadline passed without an answer".to_owned(),
     }))
 }
 

@@ -8,12 +8,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use archie_agent::layout::{cut, wrap, wrap_in, wrap_parts};
 use archie_agent::printable::{Escaper, one_line, printable};
 use archie_agent::style::{Face, Style};
 use archie_agent::terminal_markdown::{self, MarkdownRenderer};
 use archie_agent::time_text::duration;
 use archie_agent::{Spinner, Terminal, Waiting};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use crossterm::execute;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use rustix::fd::AsFd;
 
@@ -226,6 +229,48 @@ const ERROR: &str = "error:";
 /// Returns whether both standard input and output are terminals.
 pub(crate) fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Returns whether output to this terminal has colours: not if `NO_COLOR` is set.
+pub(crate) fn has_colours() -> bool {
+    style_of(true).has_colours()
+}
+
+/// Returns whether a person wants text line by line and nothing redrawn, for instance with a screen reader.
+pub(crate) fn is_plain() -> bool {
+    style_of(true).is_plain()
+}
+
+/// The whole terminal, drawn as one picture, until it is left or dropped.
+pub(crate) struct FullScreen(ratatui::DefaultTerminal);
+
+impl FullScreen {
+    /// Takes over the terminal.
+    pub(crate) fn enter() -> anyhow::Result<Self> {
+        let screen = Self(ratatui::try_init().context("the terminal cannot be drawn on")?);
+        // Pasted text must not be taken for keys: a letter in it would answer.
+        execute!(std::io::stdout(), EnableBracketedPaste)?;
+        Ok(screen)
+    }
+
+    /// Draws the picture.
+    pub(crate) fn draw(&mut self, render: impl FnOnce(&mut ratatui::Frame<'_>)) -> anyhow::Result<()> {
+        self.0.draw(render)?;
+        Ok(())
+    }
+
+    /// Gives the terminal back as it was.
+    pub(crate) fn leave(self) {
+        drop(self);
+    }
+}
+
+impl Drop for FullScreen {
+    fn drop(&mut self) {
+        // The terminal is gone; there is nothing to give back.
+        let _ = execute!(std::io::stdout(), DisableBracketedPaste);
+        let _ = ratatui::try_restore();
+    }
 }
 
 /// Writer for log lines: stderr, one printable line per event, whatever its fields contain.

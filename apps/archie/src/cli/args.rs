@@ -95,7 +95,7 @@ pub enum Command {
     Fork(ForkArgs),
     /// Compare the states of two threads or entries
     Diff(DiffArgs),
-    /// List, show or answer open questions
+    /// Read and answer open questions
     Inbox(InboxArgs),
     /// Show a thread's trace with times and costs, or export it
     Trace(TraceArgs),
@@ -356,6 +356,9 @@ pub struct InboxArgs {
     /// Number of items to list.
     #[arg(long, default_value_t = 50)]
     pub limit: u32,
+    /// Print the list instead of opening the full-screen view.
+    #[arg(long)]
+    pub plain: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

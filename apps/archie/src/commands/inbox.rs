@@ -10,8 +10,9 @@ use crate::app::App;
 use crate::cli::args::InboxArgs;
 use crate::inbox::approval::exit_of_refusal;
 use crate::inbox::display::display;
-use crate::inbox::{self, InboxItem, Naming};
+use crate::inbox::{self, InboxItem, ListedItem, Naming, screen};
 use crate::session::Session;
+use crate::terminal::is_plain;
 
 pub(super) async fn run(
     args: &InboxArgs,
@@ -20,8 +21,15 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     match &args.item {
         Some(wanted) => exit_of_refusal(one(args, wanted, app, terminal).await),
+        None if is_full_screen(args, terminal) => screen::run(app, terminal).await,
         None => list(args, app, terminal).await,
     }
+}
+
+/// Returns whether a person at a terminal wants to see what waits for them.
+fn is_full_screen(args: &InboxArgs, terminal: &dyn Terminal) -> bool {
+    let is_list = args.json || args.all || args.plain;
+    !is_list && terminal.page_size().is_some() && !is_plain()
 }
 
 /// Shows an item in full, or answers it.
@@ -75,11 +83,11 @@ async fn one(
 }
 
 async fn list(args: &InboxArgs, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
-    let items = inbox::items(app, !args.all, args.limit).await?;
+    let items = inbox::listed_items(app, !args.all, args.limit).await?;
     if args.json {
         let shown = items
             .iter()
-            .map(item_json)
+            .map(listed_json)
             .collect::<anyhow::Result<Vec<_>>>()?;
         terminal.json(&Json::Array(shown));
         return Ok(Exit::Done);
@@ -87,23 +95,20 @@ async fn list(args: &InboxArgs, app: &App, terminal: &dyn Terminal) -> anyhow::R
     if items.is_empty() {
         terminal.line("No open questions.");
     }
-    for item in &items {
-        terminal.line(&format!(
-            "{}  {}  thread {}",
-            item.short_id,
-            time(item.open.row.asked_at),
-            item.open.row.thread
-        ));
-        terminal.line(&format!(
-            "        {}",
-            summary_line(&item.asked.summary(), SUMMARY_CHARS)
-        ));
-        if let Some(answer) = &item.open.row.answer {
-            let by = match item.open.row.answered_by.as_str() {
-                "" => "somebody",
+    let agents = items.iter().map(|listed| listed.agent.len());
+    let agent_width = agents.max().unwrap_or_default();
+    for listed in &items {
+        let (item, row) = (&listed.item, &listed.item.open.row);
+        let begin = format!("{}  {:<agent_width$}  ", item.short_id, listed.agent);
+        let left = LINE_CHARS.saturating_sub(begin.chars().count());
+        let subject = summary_line(&listed.subject, left);
+        terminal.line(&format!("{begin}{subject}"));
+        if let Some(answer) = &row.answer {
+            let by = match row.answered_by.as_str() {
+                "" => "someone",
                 by => by,
             };
-            let at = item.open.row.answered_at.map(time).unwrap_or_default();
+            let at = row.answered_at.map(time).unwrap_or_default();
             terminal.line(&format!("        {by} answered {at}: {}", said(answer)?));
         }
     }
@@ -119,6 +124,13 @@ fn said(answer: &AnswerBody) -> anyhow::Result<String> {
         AnswerBody::Value(value) => short(&value.decode::<Json>()?),
         AnswerBody::Expired => "(no answer in time)".to_owned(),
     })
+}
+
+fn listed_json(listed: &ListedItem) -> anyhow::Result<Json> {
+    let mut shown = item_json(&listed.item)?;
+    shown["agent"] = json!(listed.agent);
+    shown["subject"] = json!(listed.subject);
+    Ok(shown)
 }
 
 fn item_json(item: &InboxItem) -> anyhow::Result<Json> {
@@ -145,5 +157,5 @@ fn item_json(item: &InboxItem) -> anyhow::Result<Json> {
     }))
 }
 
-/// Maximum length of a summary, so that it fits into 80 columns.
-const SUMMARY_CHARS: usize = 72;
+/// Maximum length of a line of the list.
+const LINE_CHARS: usize = 80;

@@ -6,18 +6,20 @@
 
 pub mod approval;
 pub mod display;
+pub mod screen;
 
-use anyhow::{Context, bail};
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::bail;
 use archie_agent::printable::summary_line;
-use archie_agent::{Exit, InterruptRequest, Output, Terminal};
+use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
-use superstep::checkpoint::{InterruptQuery, InterruptRow, Page};
+use superstep::ThreadId;
+use superstep::checkpoint::{InterruptQuery, InterruptRow, Page, ThreadQuery};
 use superstep::run::{OpenInterrupt, open_interrupts};
-use superstep::{Outcome, ThreadId};
 
 use crate::app::App;
-use crate::running::RunningMark;
-use crate::session::{Session, read_answer, too_late};
+use crate::session::{Session, read_answer};
 pub use approval::{Naming, Refusal};
 
 /// An interrupt in the inbox.
@@ -46,6 +48,17 @@ impl InboxItem {
     pub fn id(&self) -> String {
         self.asked.id.to_string()
     }
+}
+
+/// An item with what a list says about it.
+#[derive(Debug, Clone)]
+pub struct ListedItem {
+    /// The item.
+    pub item: InboxItem,
+    /// Name of the agent that asks.
+    pub agent: String,
+    /// Title of the thread and what is asked, in one line.
+    pub subject: String,
 }
 
 /// Ids of open items, for shortening an id.
@@ -107,6 +120,43 @@ pub async fn items(app: &App, open_only: bool, limit: u32) -> anyhow::Result<Vec
     open.into_iter()
         .map(|open| InboxItem::new(open, &ids))
         .collect()
+}
+
+/// Lists items of all agents, oldest first, with what a list says about them. Leaves out items of threads that are being deleted.
+pub async fn listed_items(
+    app: &App,
+    open_only: bool,
+    limit: u32,
+) -> anyhow::Result<Vec<ListedItem>> {
+    let items = items(app, open_only, limit).await?;
+    let threads = items.iter().map(|item| item.open.row.thread.clone());
+    let threads: BTreeSet<_> = threads.collect();
+    let query = ThreadQuery {
+        ids: Some(threads.into_iter().collect()),
+        ..ThreadQuery::default()
+    };
+    let rows = app.rows(query, limit).await?;
+    let rows: BTreeMap<_, _> = rows.into_iter().map(|row| (row.thread.clone(), row)).collect();
+    let listed = items.into_iter().filter_map(|item| {
+        let row = rows.get(&item.open.row.thread)?;
+        let title = row.metadata.get("title").and_then(Json::as_str);
+        Some(ListedItem {
+            subject: subject(title.unwrap_or_default(), &item.asked),
+            agent: row.graph.clone(),
+            item,
+        })
+    });
+    Ok(listed.collect())
+}
+
+/// Returns what an item is about, in one line: the thread's title and what is asked.
+fn subject(title: &str, asked: &InterruptRequest) -> String {
+    let summary = summary_line(&asked.summary(), SUBJECT_CHARS);
+    let title = summary_line(title, SUBJECT_CHARS);
+    match title.is_empty() || summary.contains(&title) {
+        true => summary,
+        false => format!("{title}: {summary}"),
+    }
 }
 
 /// Lists the open items of one thread.
@@ -236,74 +286,16 @@ pub async fn answer(
     let (thread, row) = app.find(&item.open.row.thread.to_string()).await?;
     let agent = app.agent(&row.graph)?;
     let answer = read_answer(agent, &item.open, words)?;
+    let session = Session {
+        app,
+        terminal,
+        json: false,
+    };
     if item.asked.permits_effect(&answer) {
-        let session = Session {
-            app,
-            terminal,
-            json: false,
-        };
         approval::require(&session, agent, item, naming).await?;
     }
-    let waiting = terminal.waiting("resuming");
-    let running = RunningMark::set(app, thread.id());
-    let by = app.settings.person.clone();
-    let given = vec![(item.asked.id, answer)];
-    let rest = match thread.answer_as(&by, given).await {
-        Ok(rest) => rest,
-        Err(error) => return Err(too_late(app, &*thread, item.asked.id, error).await),
-    };
-    drop(running);
-    drop(waiting);
+    let exit = session.answer(agent, &*thread, &item.asked, answer).await?;
     display::remove_file(app, &item.asked);
-    let id = thread.id();
-    let state = thread.state(None).await?;
-    let values: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
-    let shown = agent.ui().after_answer(&values);
-    shown.iter().for_each(|line| terminal.line(line));
-    let outcome = rest.map(|rest| rest.outcome);
-    // The answer is stored either way; what failed is the run that it resumed.
-    let exit = match &outcome {
-        None | Some(Outcome::Finished | Outcome::Paused(_)) => Exit::Done,
-        Some(_) => Exit::Failed,
-    };
-    if matches!(outcome, Some(Outcome::Finished)) && agent.ui().finishes_in_inbox(&values) {
-        terminal.line("answered, and the thread is finished");
-        let output = Output {
-            terminal,
-            json: false,
-        };
-        // The answer is stored, so the result can also be written later.
-        return agent.ui().finish(&output, &*thread).await.with_context(|| {
-            format!("the answer is stored, but the result is not written; `archie resume {id}` writes it")
-        });
-    }
-    terminal.line(&match outcome {
-        None => "answered; another process resumes the thread".to_owned(),
-        Some(Outcome::Finished) if !shown.is_empty() => {
-            "answered, and the thread is finished".to_owned()
-        }
-        Some(Outcome::Finished) => {
-            format!("answered, and the thread is finished; `archie resume {id}` writes its result")
-        }
-        Some(Outcome::Paused(_)) => {
-            let next = items_of(app, id).await?;
-            let next: Vec<_> = next
-                .iter()
-                .map(|item| format!("`archie inbox {}`", item.short_id))
-                .collect();
-            format!("answered, and there is a new question: {}", next.join(", "))
-        }
-        Some(Outcome::Failed(failures)) => {
-            let why = failures.first().map(|failure| failure.message.clone());
-            let why = why.unwrap_or_default();
-            format!("answered, and the run failed: {why}; continue with `archie resume {id}`")
-        }
-        Some(other) => {
-            format!(
-                "answered, and the run ended early ({other:?}); continue with `archie resume {id}`"
-            )
-        }
-    });
     Ok(exit)
 }
 
@@ -314,6 +306,8 @@ const PAGE: u32 = 1_000;
 /// Number of open items that a short id is compared with, besides the listed ones. Bounded, so that a list of ten thousand
 /// appears at once.
 const COMPARED: u32 = 200;
+/// Maximum length of the title of a thread, and of what is asked, in the subject of an item.
+const SUBJECT_CHARS: usize = 120;
 /// Maximum number of items that a refusal lists.
 const CANDIDATES: usize = 5;
 /// Maximum length of an item's summary in a refusal, in characters.

@@ -22,7 +22,7 @@ fn with(mut reply: Json, expect: &str) -> Json {
 }
 
 /// A mailbox with these mails, taken in.
-fn ingested(mails: &[String], replies: &Json) -> (Workdir, Ran) {
+pub(crate) fn ingested(mails: &[String], replies: &Json) -> (Workdir, Ran) {
     let workdir = Workdir::scripted(replies);
     fs::write(workdir.path("mbox"), mbox(mails)).unwrap();
     let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
@@ -31,7 +31,7 @@ fn ingested(mails: &[String], replies: &Json) -> (Workdir, Ran) {
 }
 
 /// The ids that an ingest announced, in its order.
-fn announced(ran: &Ran) -> Vec<String> {
+pub(crate) fn announced(ran: &Ran) -> Vec<String> {
     let out = ran.out();
     let ids = out.split("→ inbox ").skip(1);
     ids.map(|rest| rest.split_whitespace().next().unwrap().to_owned())

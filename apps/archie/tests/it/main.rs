@@ -24,6 +24,7 @@ mod evaluation;
 mod evil;
 mod hostile_folder;
 mod http_agents;
+mod inbox_screen;
 mod kit;
 mod linear;
 mod local_model;

@@ -20,7 +20,17 @@ impl Terminal {
 
     /// With another program, as the person of this desk would start it.
     pub(crate) fn open_with(workdir: &Workdir, program: &[&str]) -> Self {
-        let socket = workdir.path("tmux").display().to_string();
+        Self::open_sized(workdir, "tmux", program, [WIDTH, HEIGHT])
+    }
+
+    /// With a program, in a terminal of this many columns and rows. Terminals of one folder have different names.
+    pub(crate) fn open_sized(
+        workdir: &Workdir,
+        name: &str,
+        program: &[&str],
+        [width, height]: [u16; 2],
+    ) -> Self {
+        let socket = workdir.path(name).display().to_string();
         let terminal = Self { socket };
         let person = workdir.command();
         let variables = person.get_envs().filter_map(|(name, value)| {
@@ -34,9 +44,9 @@ impl Terminal {
             "new-session",
             "-d",
             "-x",
-            WIDTH,
+            &width.to_string(),
             "-y",
-            HEIGHT,
+            &height.to_string(),
             "-c",
         ]);
         start.arg(workdir.path(""));
@@ -123,6 +133,29 @@ impl Terminal {
         String::from_utf8_lossy(&shown.stdout).into_owned()
     }
 
+    /// Changes the size.
+    pub(crate) fn resizes(&self, [width, height]: [u16; 2]) {
+        let mut resize = self.tmux();
+        resize.args(["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+        assert!(resize.status().unwrap().success());
+    }
+
+    /// Waits until the screen holds this, and returns the screen.
+    pub(crate) fn until(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let screen = self.screen();
+            if screen.contains(text) {
+                return screen;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{text:?} does not come:\n{screen}"
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Waits until the last thing on the screen is this.
     pub(crate) fn shows(&self, text: &str) -> String {
         let begun = Instant::now();
@@ -151,8 +184,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a program may take to show what is typed.
 const ECHO_WITHIN: Duration = Duration::from_secs(3);
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
-const WIDTH: &str = "110";
-const HEIGHT: &str = "50";
+const WIDTH: u16 = 110;
+const HEIGHT: u16 = 50;
 
 /// What a terminal got and became while a script ran in it.
 #[derive(Debug)]
