@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use archie_agent::printable::counted;
+use archie_agent::terminal_markdown::labeled;
 use archie_agent::{
     AgentUi, Exit, InterruptRequest, Output, Terminal, ThreadFolders, UsageTotal, state_of,
 };
@@ -24,9 +25,13 @@ pub(super) struct AnalyzeUi {
 impl AgentUi for AnalyzeUi {
     fn describe(&self, interrupt: &InterruptRequest) -> String {
         match interrupt.node == ANALYSIS_INTERRUPT {
-            true => format!("Agent: {}", interrupt.words()),
+            true => labeled("Agent:", &interrupt.words()),
             false => interrupt.words(),
         }
+    }
+
+    fn is_markdown(&self, interrupt: &InterruptRequest) -> bool {
+        interrupt.node == ANALYSIS_INTERRUPT
     }
 
     fn was_streamed(&self, interrupt: &InterruptRequest) -> bool {

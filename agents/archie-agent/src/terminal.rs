@@ -51,6 +51,11 @@ pub trait Terminal: Send + Sync {
         None
     }
 
+    /// Returns the columns of the terminal at which a person reads, or `None` if the output goes elsewhere.
+    fn columns(&self) -> Option<usize> {
+        self.page_size().map(|(columns, _)| columns)
+    }
+
     /// Returns what can be shown here. Default: text without colours.
     fn style(&self) -> Style {
         Style::default()

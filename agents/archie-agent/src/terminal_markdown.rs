@@ -18,6 +18,23 @@ pub fn render(text: &str, width: usize, style: Style) -> String {
     out
 }
 
+/// Returns Markdown after who says it: on the same line, or on the line before a heading, a list, a table or a block.
+pub fn labeled(label: &str, text: &str) -> String {
+    let text = text.trim_start_matches('\n');
+    let first = text.lines().next().unwrap_or_default();
+    let is_paragraph = match start_of(first, true) {
+        Some(LineStart::Text { prefix, face, .. }) => {
+            prefix.trim().is_empty() && face == Face::Plain
+        }
+        Some(LineStart::Whole) => false,
+        None => true,
+    };
+    match is_paragraph {
+        true => format!("{label} {text}"),
+        false => format!("{label}\n{text}"),
+    }
+}
+
 /// Renders Markdown that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct MarkdownRenderer {
@@ -725,6 +742,10 @@ mod tests {
         assert_eq!(labeled("- one"), "Agent:\n- one\n");
         assert_eq!(labeled("| a |\n|---|\n| b |"), "Agent:\na\n─\nb\n");
         assert_eq!(labeled(""), "Agent:\n");
+        for text in ["Is it?", "# Head\nIs it?", "- one"] {
+            let whole = super::labeled("Agent:", text);
+            assert_eq!(plain(&whole, 40), labeled(text));
+        }
     }
 
     #[test]

@@ -20,6 +20,11 @@ pub trait AgentUi: Send + Sync {
         interrupt.words()
     }
 
+    /// Returns whether the text for an interrupt is Markdown, which a terminal renders. Default: no.
+    fn is_markdown(&self, _interrupt: &InterruptRequest) -> bool {
+        false
+    }
+
     /// Returns the prompt for the person's answer.
     fn prompt(&self, interrupt: &InterruptRequest) -> String {
         interrupt.prompt()

@@ -394,6 +394,10 @@ impl Terminal for Console {
         let _ = writeln!(err, "{shown}");
     }
 
+    fn columns(&self) -> Option<usize> {
+        self.is_terminal.then(width)
+    }
+
     fn style(&self) -> Style {
         self.style
     }

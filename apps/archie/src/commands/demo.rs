@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::ensure;
+use archie_agent::style::Face;
 use archie_agent::{Exit, Terminal, Waiting};
 use serde_json::json;
 use superstep::checkpoint::{ThreadQuery, ThreadRow};
@@ -146,6 +147,18 @@ impl Terminal for Person<'_> {
     fn markdown(&self, text: &str) {
         if !self.quiet {
             self.console.markdown(text);
+        }
+    }
+
+    fn line_of(&self, parts: &[(Face, &str)]) {
+        if !self.quiet {
+            self.console.line_of(parts);
+        }
+    }
+
+    fn verbatim(&self, text: &str) {
+        if !self.quiet {
+            self.console.verbatim(text);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use archie_agent::layout::{self, wrap};
 use archie_agent::printable::{counted, grouped, printable};
 use archie_agent::{Agent, InterruptRequest, Output, Terminal, private_file};
 use superstep::ThreadId;
@@ -39,6 +40,10 @@ pub async fn display(
             counted(text.chars().count(), "character"),
             short_digest(&asked.digest())
         ));
+    }
+    if agent.ui().is_markdown(asked) && !session.json && !asked.may_permit_effect() {
+        session.terminal.markdown(&text);
+        return Ok(agent.ui().is_complete(asked));
     }
     let is_whole = page(&session.output(), &text)? && agent.ui().is_complete(asked);
     if is_whole && asked.may_permit_effect() {
@@ -89,9 +94,14 @@ pub(crate) fn page(output: &Output<'_>, text: &str) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns how many rows of the screen a line takes.
-fn height(line: &str, columns: usize) -> usize {
-    line.chars().count().div_ceil(columns.max(1)).max(1)
+/// Returns how many rows of the screen a line takes, broken between words.
+pub(crate) fn height(line: &str, columns: usize) -> usize {
+    let lines = wrap(&printable(line), columns);
+    // The terminal breaks a word that is longer than a row.
+    let rows = lines
+        .split('\n')
+        .map(|line| layout::columns(line).div_ceil(columns.max(1)).max(1));
+    rows.sum()
 }
 
 /// Returns the path of the file with the whole text of a long item.

@@ -81,7 +81,7 @@ impl ShortIds {
         Ok(Self::of(ids.map(|id| id.to_string())))
     }
 
-    fn of(ids: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn of(ids: impl IntoIterator<Item = String>) -> Self {
         let mut ids: Vec<_> = ids.into_iter().collect();
         ids.sort_unstable();
         Self(ids)
@@ -89,6 +89,11 @@ impl ShortIds {
 
     /// Returns the shortest prefix of an id, with at least six characters, that no other loaded item has.
     pub fn shorten(&self, id: &str) -> String {
+        self.shorten_to(id, SHORT_ID_CHARS)
+    }
+
+    /// Returns the shortest prefix of an id, with at least `chars_min` characters, that no other id has.
+    pub(crate) fn shorten_to(&self, id: &str, chars_min: usize) -> String {
         let at = self.0.partition_point(|other| other.as_str() < id);
         // In a sorted list, the ids with the longest common prefix are neighbours.
         let before = at.checked_sub(1).and_then(|at| self.0.get(at));
@@ -96,7 +101,7 @@ impl ShortIds {
         let after = self.0[at..].iter().find(|other| *other != id);
         let neighbours = before.into_iter().chain(after);
         let shared = neighbours.map(|other| shared_chars(id, other)).max();
-        let length = shared.map_or(0, |shared| shared + 1).max(SHORT_ID_CHARS);
+        let length = shared.map_or(0, |shared| shared + 1).max(chars_min);
         id.chars().take(length).collect()
     }
 }
