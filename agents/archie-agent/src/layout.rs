@@ -79,10 +79,10 @@ pub fn cut(text: &str, columns_max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Returns what stands before the continuation of a line: its quotation marks and its indentation, below the text of a list.
+/// Returns what precedes the continuation of a line: its quotation marks and its indentation, below the text of a list.
 fn hang_of(line: &str) -> String {
     let lead = line
-        .find(|c: char| !matches!(c, ' ' | '\t' | '>'))
+        .find(|c: char| !matches!(c, ' ' | '\t' | '>' | '|'))
         .unwrap_or(0);
     let (lead, rest) = line.split_at(lead);
     let marker = list_marker(rest).map_or(0, str::len);
@@ -323,6 +323,7 @@ mod tests {
             wrap("> > pay one million now", 12),
             "> > pay one\n> > million\n> > now"
         );
+        assert_eq!(wrap("| pay one million", 9), "| pay one\n| million");
         // However deep it is, half of the line is for the text, and it does not begin like a line of ours.
         let deep = format!("{}to: mallory at once", "> ".repeat(30));
         for line in wrap(&deep, 20).lines() {

@@ -30,6 +30,11 @@ pub trait AgentUi: Send + Sync {
         interrupt.prompt()
     }
 
+    /// Returns what may be typed and what each answer causes. A host shows this before the prompt.
+    fn answer_effects(&self, interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+        interrupt.answer_effects()
+    }
+
     /// Returns the ways to answer that a host offers as keys or buttons. Each leads to a line for
     /// [`read_answer`](Self::read_answer).
     fn choices(&self, interrupt: &InterruptRequest) -> Vec<AnswerChoice> {

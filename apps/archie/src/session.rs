@@ -17,6 +17,7 @@ use superstep::{AnyRunResult, AnyThread, DriveError, Event, InterruptId, Outcome
 use superstep_agent::AgentEvent;
 
 use crate::app::App;
+use crate::edit_dialog;
 use crate::inbox::display;
 use crate::pace::{CallPace, RunPace};
 use crate::running::RunningMark;
@@ -223,6 +224,7 @@ impl Session<'_> {
         if !is_displayed {
             is_displayed = display::display(self, agent, interrupt).await?;
         }
+        display::show_effects(self.terminal, agent, interrupt);
         let prompt = ui.prompt(interrupt);
         loop {
             let Some(line) = self.terminal.ask(&prompt)? else {
@@ -232,7 +234,14 @@ impl Session<'_> {
             if line.trim().is_empty() {
                 continue;
             }
-            match ui.read_answer(interrupt, &line) {
+            let read = match edit_dialog::is_asked_for(&line, ui, interrupt, self.terminal) {
+                true => match edit_dialog::run(interrupt, self.terminal).await? {
+                    Some(answer) => Ok(answer),
+                    None => continue,
+                },
+                false => ui.read_answer(interrupt, &line),
+            };
+            match read {
                 Ok(answer) if is_displayed || !interrupt.permits_effect(&answer) => {
                     return Ok(Some(answer));
                 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use archie_agent::layout::{self, wrap};
 use archie_agent::printable::{counted, grouped, printable};
+use archie_agent::style::Face;
 use archie_agent::{Agent, InterruptRequest, Output, Terminal, private_file};
 use superstep::ThreadId;
 
@@ -50,6 +51,23 @@ pub async fn display(
         record_display(session.app, asked).await?;
     }
     Ok(is_whole)
+}
+
+/// Says at a terminal what may be answered and what each answer causes.
+pub(crate) fn show_effects(terminal: &dyn Terminal, agent: &Agent, asked: &InterruptRequest) {
+    if terminal.page_size().is_none() {
+        return;
+    }
+    let effects = agent.ui().answer_effects(asked);
+    let widest = effects.iter().map(|(word, _)| layout::columns(word)).max();
+    let width = widest.unwrap_or_default();
+    for (word, effect) in effects {
+        let blanks = " ".repeat(width.saturating_sub(layout::columns(word)));
+        terminal.line_of(&[
+            (Face::Bold, &format!("  {word}{blanks}")),
+            (Face::Plain, &format!("  {effect}")),
+        ]);
+    }
 }
 
 /// Shows a text, one screen at a time at a terminal. Returns whether all of it was shown.

@@ -10,7 +10,7 @@ pub mod screen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archie_agent::printable::summary_line;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
@@ -19,6 +19,7 @@ use superstep::checkpoint::{InterruptQuery, InterruptRow, Page, ThreadQuery};
 use superstep::run::{OpenInterrupt, open_interrupts};
 
 use crate::app::App;
+use crate::edit_dialog;
 use crate::session::{Session, read_answer};
 pub use approval::{Naming, Refusal};
 
@@ -290,7 +291,12 @@ pub async fn answer(
     }
     let (thread, row) = app.find(&item.open.row.thread.to_string()).await?;
     let agent = app.agent(&row.graph)?;
-    let answer = read_answer(agent, &item.open, words)?;
+    let answer = match edit_dialog::is_asked_for(words, agent.ui(), &item.asked, terminal) {
+        true => edit_dialog::run(&item.asked, terminal)
+            .await?
+            .context("the call was not edited; the question stays open")?,
+        false => read_answer(agent, &item.open, words)?,
+    };
     let session = Session {
         app,
         terminal,

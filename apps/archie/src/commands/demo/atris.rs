@@ -62,7 +62,7 @@ fn check_answers(state: &AtrisState) -> anyhow::Result<()> {
         said.len() == 6 && said[1].contains("1. \"Example Track\" by Example Artist (1,234 plays)"),
         "it said {said:?}"
     );
-    ensure!(said[5].contains("a person said no"), "it said {said:?}");
+    ensure!(said[5].contains("you said no"), "it said {said:?}");
     let kept = AtrisState {
         llm: state.llm.clone(),
         selected_host: state.selected_host.clone(),
