@@ -187,6 +187,47 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
     assert_eq!(crate::mail::sent(&workdir).len(), 1);
 }
 
+#[test]
+fn the_demo_pauses_between_agents_and_keeps_what_it_made() {
+    let workdir = Workdir::scripted(&json!([]))
+        .with_environment("ARCHIE_PYTHON", &superstep_conformance::services::program("sandbox"));
+    let temporary = workdir.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let workdir = workdir.with_environment("TMPDIR", temporary.to_str().unwrap());
+    let program = workdir.command();
+    let program = program.get_program().to_str().unwrap().to_owned();
+    let terminal = Terminal::open_with(&workdir, &[&program, "demo"]);
+    for agent in ["analyze", "docs", "atris", "email_assistant"] {
+        let screen = terminal.shows("q to stop:");
+        assert!(screen.contains(&format!(": {agent}")), "{screen}");
+        assert!(!screen.contains("+queryType"), "{screen}");
+        terminal.presses("Enter");
+        // The next agent has begun.
+        let begun = Instant::now();
+        while terminal.screen().trim_end().ends_with("q to stop:") {
+            assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+            std::thread::sleep(LOOK);
+        }
+    }
+    let begun = Instant::now();
+    let screen = loop {
+        let screen = terminal.screen();
+        if screen.contains("Studio at http") {
+            break screen;
+        }
+        assert!(begun.elapsed() < 3 * PATIENCE, "{screen}");
+        std::thread::sleep(LOOK);
+    };
+    assert!(screen.contains("What to try next"), "{screen}");
+    assert!(screen.contains("Nothing was called or changed: you said no."), "{screen}");
+    terminal.presses("C-c");
+    terminal.until_gone();
+    let folder = std::fs::read_dir(&temporary).unwrap().next().unwrap();
+    let folder = folder.unwrap().path();
+    assert!(folder.join("analyze/notes/analysis_result.md").is_file());
+    assert!(folder.join("docs/shop/.arch-docs/index.html").is_file());
+}
+
 /// A model server that breaks its first stream in the middle of a word, and then answers.
 fn breaking_server() -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
