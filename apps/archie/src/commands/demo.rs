@@ -176,8 +176,11 @@ impl Demo<'_> {
         self.console.line("");
         self.console
             .line_of(&[(Face::Bold, "What to try next")]);
+        let threads = format!(
+            "ARCHIE_HOME={folder} archie threads    # the threads of this demo: show, history, fork, diff"
+        );
         for line in [
-            &format!("ARCHIE_HOME={folder} archie threads    # the threads of this demo: show, history, fork, diff"),
+            threads.as_str(),
             "archie setup                       # choose a model; a local one is enough",
             "archie analyze --query \"…\" --inputs DIR    # an analysis of your own notes",
             "archie inbox                       # everything that waits for you",
