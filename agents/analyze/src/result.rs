@@ -422,10 +422,17 @@ mod tests {
     #[test]
     fn a10_the_result_is_written_and_the_one_before_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let path = persist_final_output("one", folder.path()).unwrap();
-        persist_final_output("one", folder.path()).unwrap();
-        persist_final_output("two", folder.path()).unwrap();
-        assert_eq!(fs::read_to_string(path).unwrap(), "two");
+        let first = persist_final_output("one", folder.path()).unwrap();
+        let again = persist_final_output("one", folder.path()).unwrap();
+        let other = persist_final_output("two", folder.path()).unwrap();
+        assert_eq!((&first.kept, &again.kept), (&None, &None));
+        assert!(
+            other
+                .to_string()
+                .ends_with("; the earlier one is now analysis_result.1.md"),
+            "{other}"
+        );
+        assert_eq!(fs::read_to_string(first.path).unwrap(), "two");
         let kept = folder.path().join("analysis_result.1.md");
         assert_eq!(fs::read_to_string(kept).unwrap(), "one");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
