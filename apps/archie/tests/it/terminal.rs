@@ -154,7 +154,7 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     terminal.types("threads \\");
     terminal.types("--status paused");
     let screen = terminal.shows(PROMPT);
-    assert!(screen.contains("paused"), "{screen}");
+    assert!(screen.contains("waiting for you"), "{screen}");
 }
 
 #[test]
