@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use archie_agent::layout::{cut, wrap, wrap_in, wrap_parts};
+use archie_agent::layout::{columns, cut, wrap, wrap_in, wrap_parts};
 use archie_agent::printable::{Escaper, one_line, printable};
 use archie_agent::style::{Face, Style};
 use archie_agent::terminal_markdown::{self, MarkdownRenderer};
@@ -211,15 +211,15 @@ pub(crate) fn print_error(text: &str) {
 
 /// Returns a word in a face and the text after it, for stderr.
 fn wrap_after(face: Face, word: &str, rest: &str, style: Style) -> String {
-    let columns = size_of(std::io::stderr()).0;
+    let width = size_of(std::io::stderr()).0;
     let (first, more) = match rest.split_once('\n') {
         Some((first, more)) => (first, Some(more)),
         None => (rest, None),
     };
-    let mut shown = wrap_parts(&[(face, word), (Face::Plain, first)], 0, columns, style);
+    let mut shown = wrap_parts(&[(face, word), (Face::Plain, first)], 0, width, style);
     if let Some(more) = more {
         shown.push('\n');
-        shown.push_str(&wrap_in(Face::Plain, more, columns, style));
+        shown.push_str(&wrap_in(Face::Plain, more, width, style));
     }
     shown
 }
@@ -338,7 +338,10 @@ impl Terminal for Console {
             .collect();
         match self.is_terminal {
             true => {
-                let shown = wrap_parts(&parts, PARTS_HANG, width(), self.style);
+                let shown = match parts.as_slice() {
+                    [(face, text)] => wrap_in(*face, text, width(), self.style),
+                    parts => wrap_parts(parts, hang_of(parts), width(), self.style),
+                };
                 self.print(&format!("{shown}\n"));
             }
             false => {
@@ -385,8 +388,8 @@ impl Terminal for Console {
         let mut err = std::io::stderr().lock();
         let shown = match err.is_terminal() {
             true => {
-                let columns = size_of(std::io::stderr()).0;
-                wrap_in(Face::Dim, &text, columns, style_of(true))
+                let width = size_of(std::io::stderr()).0;
+                wrap_in(Face::Dim, &text, width, style_of(true))
             }
             false => text,
         };
@@ -451,7 +454,14 @@ impl Terminal for Console {
     }
 }
 
-/// Columns by which a line made of parts is indented where it continues.
+/// Returns by how many columns a line made of parts is indented where it continues: by its first column, if it has one.
+fn hang_of(parts: &[(Face, &str)]) -> usize {
+    match parts.first() {
+        Some((_, first)) if first.ends_with("  ") => columns(first),
+        _ => PARTS_HANG,
+    }
+}
+
 const PARTS_HANG: usize = 4;
 /// How often plain mode says what is going on.
 const PLAIN_PROGRESS_EVERY: Duration = Duration::from_secs(10);

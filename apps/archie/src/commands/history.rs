@@ -38,9 +38,9 @@ pub(super) async fn run(
     let id = short_id(app, &row.thread).await?;
     let at = now().0;
     for entry in &entries {
-        let seq = &entry.json["entry"];
+        let seq = entry.seq.0;
         let when = ago(entry.json["at"].as_i64().unwrap_or_default(), at);
-        let mut begin = format!("{seq:>5}  {when:<12}");
+        let mut begin = format!("{seq:>5}  {when:<11}  ");
         for (face, text) in &entry.lines {
             terminal.line_of(&[(Face::Dim, &begin), (*face, text)]);
             begin = " ".repeat(begin.chars().count());
@@ -48,12 +48,12 @@ pub(super) async fn run(
     }
     let asking = entries.iter().rev().find(|entry| entry.asks);
     if let Some(entry) = asking {
-        let seq = &entry.json["entry"];
+        let seq = entry.seq.0;
         terminal.aside(&format!(
             "To give another answer to what entry {seq} asked, in a copy: archie fork {id} --at {seq} --answer \"…\""
         ));
     } else if let Some(entry) = entries.last() {
-        let seq = &entry.json["entry"];
+        let seq = entry.seq.0;
         terminal.aside(&format!(
             "To continue from an entry in a copy: archie fork {id} --at {seq}"
         ));
@@ -63,6 +63,7 @@ pub(super) async fn run(
 
 /// What an entry says to a person, and to a program.
 struct EntrySummary {
+    seq: Seq,
     lines: Vec<(Face, String)>,
     /// Whether the thread asked a person here.
     asks: bool,
@@ -120,6 +121,7 @@ impl EntrySummary {
             "wrote": wrote,
         });
         Self {
+            seq: past.seq,
             lines,
             asks: !asked.is_empty(),
             json,

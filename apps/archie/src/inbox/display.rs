@@ -64,8 +64,8 @@ pub(crate) fn show_effects(terminal: &dyn Terminal, agent: &Agent, asked: &Inter
     for (word, effect) in effects {
         let blanks = " ".repeat(width.saturating_sub(layout::columns(word)));
         terminal.line_of(&[
-            (Face::Bold, &format!("  {word}{blanks}")),
-            (Face::Plain, &format!("  {effect}")),
+            (Face::Bold, &format!("  {word}{blanks}  ")),
+            (Face::Plain, effect),
         ]);
     }
 }
