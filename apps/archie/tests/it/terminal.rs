@@ -188,6 +188,31 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
 }
 
 #[test]
+fn edit_opens_an_editor_shows_the_changes_and_sends_what_was_agreed_to() {
+    let (workdir, id, ..) = crate::approvals::with_many_recipients();
+    let workdir = workdir.with_environment("EDITOR", "sed -i 's/Line 99 of/Row 99 of/'");
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types(&format!("inbox {id}"));
+    terminal.shows("q: stop --");
+    terminal.types("a");
+    let screen = terminal.shows("accept, edit, response, ignore:");
+    assert!(screen.contains("accept      send this mail as shown"), "{screen}");
+    terminal.types("edit");
+    let screen = terminal.shows("[y/N]");
+    assert!(
+        screen.contains("- Line 99 of the draft.") && screen.contains("+ Row 99 of the draft."),
+        "{screen}"
+    );
+    assert!(crate::mail::sent(&workdir).is_empty());
+    terminal.types("y");
+    terminal.shows(PROMPT);
+    let sent = crate::mail::sent(&workdir);
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("Row 99 of the draft."), "{}", sent[0]);
+}
+
+#[test]
 fn the_demo_pauses_between_agents_and_keeps_what_it_made() {
     let workdir = Workdir::scripted(&json!([]))
         .with_environment("ARCHIE_PYTHON", &superstep_conformance::services::program("sandbox"));
