@@ -379,8 +379,8 @@ fn page(state: &InquiryState, facts: Option<Vec<Finding>>, learned: Option<&Memo
         }
     }
     text.push_str("\n## Inputs\n\n");
-    for (name, hash) in &state.inputs.hashes {
-        text.push_str(&format!("- {} {hash}\n", markdown::code(name)));
+    for name in state.inputs.hashes.keys() {
+        text.push_str(&format!("- {}\n", markdown::code(name)));
     }
     text
 }
@@ -438,9 +438,12 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
     let mut saved = Json::Null;
     if !state.context_name.is_empty() {
         let file = context_file(&state.context_name)?;
-        persist_page(&file, &state.answer, &state.inputs.path())?;
+        let page = persist_page(&file, &state.answer, &state.inputs.path())?;
         let shown = Path::new(&state.inputs.folder).join(&file);
         saved = json!(shown.display().to_string());
+        if let Some(kept) = page.kept {
+            output.tell(&format!("the earlier {file} is now {kept}"));
+        }
         remember(&state, output)?;
     }
     match (output.json, &saved) {

@@ -172,8 +172,9 @@ fn inputs(state: &AppState) -> String {
     if state.inputs.hashes.is_empty() {
         text.push_str("None.\n");
     }
-    for (name, hash) in &state.inputs.hashes {
-        text.push_str(&format!("- {} {hash}\n", markdown::code(name)));
+    // Their hashes are in the thread and in `--json`; a reader has no use for them.
+    for name in state.inputs.hashes.keys() {
+        text.push_str(&format!("- {}\n", markdown::code(name)));
     }
     if let Some(shown) = &state.notes_shown {
         text.push_str(&format!(
@@ -264,37 +265,64 @@ fn changes_of(name: &str, output: &str, folder: &UserFolder) -> Result<Vec<Chang
     Ok(changes)
 }
 
-/// Writes the result next to the notes, by applying [`changes`]. Returns its path.
-pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+/// A page that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedPage {
+    /// Path of the page, as the person knows its folder.
+    pub path: PathBuf,
+    /// Name under which an earlier page was kept, in the same folder; `None` if there was none.
+    pub kept: Option<String>,
+}
+
+impl std::fmt::Display for SavedPage {
+    /// Says where the page is, and where the earlier one is now.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "saved {}", self.path.display())?;
+        match &self.kept {
+            Some(kept) => write!(f, "; the earlier one is now {kept}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes the result next to the notes, by applying [`changes`].
+pub fn persist_final_output(output: &str, folder: &Path) -> anyhow::Result<SavedPage> {
     persist_page(RESULT, output, folder)
 }
 
 /// Writes the result of an analysis: next to the notes, or into the results of the thread if the notes are files of it. Writing it
-/// again changes nothing. Returns its path as the person knows it.
+/// again changes nothing.
 pub fn save(
     state: &AppState,
     thread: &ThreadId,
     folders: Option<&ThreadFolders>,
-) -> anyhow::Result<PathBuf> {
+) -> anyhow::Result<SavedPage> {
     if state.inputs.is_of_thread() {
         let results = folders.context(NO_FILES)?.open_results(thread)?;
         return persist_final_output(&state.analysis_output, results.path());
     }
-    persist_final_output(&state.analysis_output, &state.inputs.path())?;
-    Ok(PathBuf::from(&state.inputs.folder).join(RESULT))
+    let saved = persist_final_output(&state.analysis_output, &state.inputs.path())?;
+    Ok(SavedPage {
+        path: PathBuf::from(&state.inputs.folder).join(RESULT),
+        ..saved
+    })
 }
 
-/// Writes a page next to the notes, and keeps what had its name. Returns its path.
-pub(super) fn persist_page(name: &str, output: &str, folder: &Path) -> anyhow::Result<PathBuf> {
+/// Writes a page next to the notes, and keeps what had its name.
+pub(super) fn persist_page(name: &str, output: &str, folder: &Path) -> anyhow::Result<SavedPage> {
     let path = folder.join(name);
     let write = || {
         let folder = UserFolder::open(folder)?;
-        changes_of(name, output, &folder)?
-            .iter()
-            .try_for_each(|change| change.make(&folder))
+        let changes = changes_of(name, output, &folder)?;
+        changes.iter().try_for_each(|change| change.make(&folder))?;
+        Ok::<_, FolderError>(changes)
     };
-    write().with_context(|| format!("{} cannot be written", path.display()))?;
-    Ok(path)
+    let changes = write().with_context(|| format!("{} cannot be written", path.display()))?;
+    let kept = changes.into_iter().find_map(|change| match change {
+        Change::Keep { to, .. } => Some(to),
+        Change::Write { .. } => None,
+    });
+    Ok(SavedPage { path, kept })
 }
 
 #[cfg(test)]
@@ -394,10 +422,17 @@ mod tests {
     #[test]
     fn a10_the_result_is_written_and_the_one_before_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let path = persist_final_output("one", folder.path()).unwrap();
-        persist_final_output("one", folder.path()).unwrap();
-        persist_final_output("two", folder.path()).unwrap();
-        assert_eq!(fs::read_to_string(path).unwrap(), "two");
+        let first = persist_final_output("one", folder.path()).unwrap();
+        let again = persist_final_output("one", folder.path()).unwrap();
+        let other = persist_final_output("two", folder.path()).unwrap();
+        assert_eq!((&first.kept, &again.kept), (&None, &None));
+        assert!(
+            other
+                .to_string()
+                .ends_with("; the earlier one is now analysis_result.1.md"),
+            "{other}"
+        );
+        assert_eq!(fs::read_to_string(first.path).unwrap(), "two");
         let kept = folder.path().join("analysis_result.1.md");
         assert_eq!(fs::read_to_string(kept).unwrap(), "one");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);

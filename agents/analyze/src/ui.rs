@@ -1,8 +1,7 @@
 //! User interface of the agent: an interview that ends with a result file.
 
-use std::path::Path;
-
 use archie_agent::printable::counted;
+use archie_agent::terminal_markdown::labeled;
 use archie_agent::{
     AgentUi, Exit, InterruptRequest, Output, Terminal, ThreadFolders, UsageTotal, state_of,
 };
@@ -11,7 +10,7 @@ use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
 use super::ANALYSIS_INTERRUPT;
-use super::result;
+use super::result::{self, SavedPage};
 use super::state::{AppState, Call, Evidence, Finding};
 use super::tools::consultations;
 
@@ -24,9 +23,13 @@ pub(super) struct AnalyzeUi {
 impl AgentUi for AnalyzeUi {
     fn describe(&self, interrupt: &InterruptRequest) -> String {
         match interrupt.node == ANALYSIS_INTERRUPT {
-            true => format!("Agent: {}", interrupt.words()),
+            true => labeled("Agent:", &interrupt.words()),
             false => interrupt.words(),
         }
+    }
+
+    fn is_markdown(&self, interrupt: &InterruptRequest) -> bool {
+        interrupt.node == ANALYSIS_INTERRUPT
     }
 
     fn was_streamed(&self, interrupt: &InterruptRequest) -> bool {
@@ -85,7 +88,7 @@ async fn finish(
         true => terminal.json(&report(&thread.id().to_string(), &state, &saved)),
         false => {
             display_final_output_to_user(&state.analysis_output, terminal);
-            terminal.line(&format!("saved {}", saved.display()));
+            terminal.line(&saved.to_string());
             if let Some(doubts) = doubts(&state) {
                 terminal.line(&doubts);
             }
@@ -133,11 +136,13 @@ fn display_final_output_to_user(text: &str, terminal: &dyn Terminal) {
     terminal.markdown(text);
 }
 
-fn report(thread: &str, state: &AppState, saved: &Path) -> Json {
+fn report(thread: &str, state: &AppState, saved: &SavedPage) -> Json {
     json!({
         "thread": thread,
-        "saved": saved.display().to_string(),
+        "saved": saved.path.display().to_string(),
+        "kept": saved.kept,
         "output": state.analysis_output,
+        "inputs": state.inputs.hashes,
         "findings": state.findings,
         "degraded": state.degraded,
         "gaps": state.gaps,

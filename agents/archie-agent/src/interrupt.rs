@@ -148,6 +148,30 @@ impl InterruptRequest {
         }
     }
 
+    /// Returns what may be typed and what each answer causes, for a person. Empty if any text is an answer.
+    pub fn answer_effects(&self) -> Vec<(&'static str, &'static str)> {
+        if self.kind == BUDGET {
+            return vec![
+                ("raise", "allow as much again, and continue"),
+                ("raise N", "allow N more, and continue"),
+                ("stop", "stop here; everything so far is kept"),
+            ];
+        }
+        let asks_server = self.kind == ELICITATION;
+        // A question is not a call: nothing happens without an answer.
+        let is_call = self.may_permit_effect();
+        let effect = |word: &'static str| match word {
+            "accept" => ("accept", "do exactly what is shown"),
+            "edit" => ("edit", "change the fields first; you see the changes before anything happens"),
+            "response" if asks_server => ("response …", "answer the server; the call is then made again"),
+            "response" if is_call => ("response …", "do not do it; tell the agent this instead"),
+            "response" => ("response …", "your answer"),
+            _ if is_call => ("ignore", "do not do it"),
+            _ => ("ignore", "leave it without an answer"),
+        };
+        self.allowed().into_iter().map(effect).collect()
+    }
+
     /// Parses a typed line into an answer. Unless the answer must be text, a JSON object is accepted verbatim; so is any other
     /// JSON if the interrupt is neither an approval nor a budget. The error tells the person what to type.
     pub fn read(&self, line: &str) -> Result<Json, String> {
@@ -226,6 +250,14 @@ impl InterruptRequest {
 
     /// Returns the call with the given arguments replaced.
     fn edited(&self, changes: &str) -> Result<Json, String> {
+        if changes.trim().is_empty() {
+            let names = self.request["action_request"]["args"].as_object();
+            let names: Vec<_> = names.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            return Err(format!(
+                "say what to change: edit '{{\"argument\": value}}', with the arguments {}; at a terminal, `edit` alone opens an editor",
+                names.join(", ")
+            ));
+        }
         let changes: Json = serde_json::from_str(changes)
             .map_err(|error| format!("{error}; usage: edit '{{\"argument\": value}}'"))?;
         let call = &self.request["action_request"];
@@ -540,6 +572,29 @@ mod tests {
         );
         assert_eq!(budget.read("stop").unwrap(), json!({ "type": "stop" }));
         assert!(budget.read("maybe").is_err());
+    }
+
+    #[test]
+    fn every_allowed_answer_says_what_it_causes() {
+        let words = |asked: &InterruptRequest| -> Vec<_> {
+            let effects = asked.answer_effects().into_iter();
+            effects.map(|(word, _)| word).collect()
+        };
+        let mut call = approval();
+        assert_eq!(words(&call), ["accept", "edit", "response …", "ignore"]);
+        call.request["config"] = json!({ "allow_ignore": true, "allow_respond": true });
+        call.kind = "question".to_owned();
+        assert_eq!(
+            call.answer_effects(),
+            [
+                ("response …", "your answer"),
+                ("ignore", "leave it without an answer")
+            ]
+        );
+        let plain = asked("", json!({ "query": "How many?" }), None);
+        assert!(plain.answer_effects().is_empty());
+        let why = approval().read("edit").unwrap_err();
+        assert!(why.contains("text") && why.contains("to"), "{why}");
     }
 
     #[test]

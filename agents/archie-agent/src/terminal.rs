@@ -3,17 +3,34 @@
 use serde::Serialize;
 
 use crate::printable::json_text;
+use crate::style::{Face, Style};
 
 /// Prints output and asks for input.
 pub trait Terminal: Send + Sync {
-    /// Prints text and a line break to stdout.
+    /// Prints text and a line break to stdout. At a terminal, long lines are broken between words.
     fn line(&self, text: &str);
+
+    /// Prints a line made of parts in several faces. Default: the text alone, as a line.
+    fn line_of(&self, parts: &[(Face, &str)]) {
+        let text: Vec<_> = parts.iter().map(|(_, text)| *text).collect();
+        self.line(&text.concat());
+    }
+
+    /// Prints text whose lines must stay as they are, such as JSON or a script, and a line break. Default: as a line.
+    fn verbatim(&self, text: &str) {
+        self.line(text);
+    }
 
     /// Prints a text in Markdown, rendered where the terminal supports it.
     fn markdown(&self, text: &str);
 
-    /// Prints a piece of a streamed answer. Prints nothing if no person is watching.
+    /// Prints a piece of a streamed answer, which is Markdown. Prints nothing if no person is watching.
     fn piece(&self, text: &str);
+
+    /// Prints who gives the streamed answer whose pieces follow, such as `Agent: `. Default: as a piece.
+    fn label(&self, text: &str) {
+        self.piece(text);
+    }
 
     /// Ends the streamed pieces: the answer starts over, or the complete answer follows.
     fn pieces_end(&self);
@@ -34,6 +51,16 @@ pub trait Terminal: Send + Sync {
         None
     }
 
+    /// Returns the columns of the terminal at which a person reads, or `None` if the output goes elsewhere.
+    fn columns(&self) -> Option<usize> {
+        self.page_size().map(|(columns, _)| columns)
+    }
+
+    /// Returns what can be shown here. Default: text without colours.
+    fn style(&self) -> Style {
+        Style::default()
+    }
+
     /// Shows that work is in progress until the returned guard is dropped.
     fn waiting(&self, what: &str) -> Waiting;
 
@@ -47,7 +74,7 @@ pub trait Terminal: Send + Sync {
 
     /// Prints one line of JSON, with hidden characters escaped.
     fn json(&self, value: &serde_json::Value) {
-        self.line(&json_text(value));
+        self.verbatim(&json_text(value));
     }
 }
 

@@ -20,9 +20,19 @@ pub trait AgentUi: Send + Sync {
         interrupt.words()
     }
 
+    /// Returns whether the text for an interrupt is Markdown, which a terminal renders. Default: no.
+    fn is_markdown(&self, _interrupt: &InterruptRequest) -> bool {
+        false
+    }
+
     /// Returns the prompt for the person's answer.
     fn prompt(&self, interrupt: &InterruptRequest) -> String {
         interrupt.prompt()
+    }
+
+    /// Returns what may be typed and what each answer causes. A host shows this before the prompt.
+    fn answer_effects(&self, interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+        interrupt.answer_effects()
     }
 
     /// Returns the ways to answer that a host offers as keys or buttons. Each leads to a line for
@@ -100,7 +110,7 @@ pub trait AgentUi: Send + Sync {
                     .json(&json!({ "thread": thread.id().to_string(), "values": values })),
                 false => output
                     .terminal
-                    .line(&serde_json::to_string_pretty(&values)?),
+                    .verbatim(&serde_json::to_string_pretty(&values)?),
             }
             Ok(Exit::Done)
         })

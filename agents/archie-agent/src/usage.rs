@@ -61,6 +61,15 @@ impl UsageTotal {
         }
     }
 
+    /// Returns the total without the cost if that is unknown, for a line that is printed again and again.
+    pub fn known(&self) -> String {
+        let whole = self.to_string();
+        match self.cost {
+            Cost::Unknown => whole.trim_end_matches(", cost unknown").to_owned(),
+            Cost::NanoDollars(_) => whole,
+        }
+    }
+
     fn add_call(&mut self, call: &CallSpan) {
         let number = |name: &str| call.fields.get(name).and_then(serde_json::Value::as_u64);
         let usage = number(fields::INPUT_TOKENS).map(|input_tokens| Usage {
@@ -85,4 +94,17 @@ impl fmt::Display for UsageTotal {
             self.usage.input_tokens, self.usage.output_tokens, self.cost
         )
     }
+}
+
+#[test]
+fn an_unknown_cost_can_be_left_out() {
+    let mut spent = UsageTotal::default();
+    spent.add(None, Cost::NanoDollars(1_000_000));
+    assert_eq!(
+        spent.known(),
+        "1 model call, 0 tokens in, 0 out, cost $0.001000"
+    );
+    spent.add(None, Cost::Unknown);
+    assert_eq!(spent.known(), "2 model calls, 0 tokens in, 0 out");
+    assert!(spent.to_string().ends_with("cost unknown"));
 }

@@ -52,15 +52,26 @@ fn lines(value: Option<&Json>) -> Vec<String> {
     match value {
         None | Some(Json::Null) => Vec::new(),
         Some(Json::String(text)) => text.lines().map(str::to_owned).collect(),
-        Some(Json::Array(items)) => items.iter().map(one_line).collect(),
-        Some(other) => vec![one_line(other)],
+        Some(Json::Array(items)) => items.iter().map(value_line).collect(),
+        Some(other) => vec![value_line(other)],
     }
 }
 
-fn one_line(value: &Json) -> String {
-    match value {
+/// Returns a value on one line, as a person reads it: `role: user, content: Choose a queue`. Lists and objects inside an object
+/// are JSON.
+pub fn value_line(value: &Json) -> String {
+    let inner = |value: &Json| match value {
         Json::String(text) => text.replace('\n', " "),
         other => other.to_string(),
+    };
+    match value {
+        Json::Object(fields) if !fields.is_empty() => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", inner(value)));
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        other => inner(other),
     }
 }
 
@@ -165,6 +176,15 @@ mod tests {
         );
         assert_eq!(shown(json!([1, 2]), json!([1, 3, 2])), ["state: + 3"]);
         assert_eq!(shown(json!(null), json!("new")), ["state: + new"]);
+    }
+
+    #[test]
+    fn objects_are_shown_by_their_fields() {
+        assert_eq!(
+            shown(json!([]), json!([{ "role": "user", "n": [1] }])),
+            ["state: + role: user, n: [1]"]
+        );
+        assert_eq!(value_line(&json!({})), "{}");
     }
 
     #[test]

@@ -39,6 +39,10 @@ impl AgentUi for AtrisUi {
         choices_of(interrupt)
     }
 
+    fn answer_effects(&self, interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+        effects_of(interrupt)
+    }
+
     /// The model only chooses from lists, so there is nothing to stream.
     fn streams_tokens(&self) -> bool {
         false
@@ -70,6 +74,18 @@ pub(super) fn choices_of(interrupt: &InterruptRequest) -> Vec<AnswerChoice> {
             AnswerChoice::rest('r', "respond", "response "),
         ],
         _ => AnswerChoice::of(interrupt),
+    }
+}
+
+/// Returns what may be typed and what each answer causes.
+pub(super) fn effects_of(interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+    match interrupt.kind.as_str() {
+        OUTCOME_UNKNOWN => vec![
+            ("happened", "the call was made; do not make it again"),
+            ("call", "it was not made; make it again"),
+            ("response …", "do not make it; continue with this text"),
+        ],
+        _ => interrupt.answer_effects(),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use archie_agent::layout::cut;
 use archie_agent::printable::one_line;
 use maud::{Markup, html};
 
@@ -457,45 +458,41 @@ const SHAPES: [(&str, &str); 9] = [
 
 const SEQUENCE_ARROWS: [&str; 8] = ["-->>", "->>", "-->", "->", "--x", "-x", "--)", "-)"];
 
-/// Draws a flowchart with its rows from top to bottom. `None` for other kinds and for empty diagrams.
+/// Draws a flowchart with its rows from top to bottom. A row with many nodes takes several lines, so that the picture fits into
+/// the width of a page. `None` for other kinds and for empty diagrams.
 pub fn svg(diagram: &Diagram) -> Option<Markup> {
     if diagram.kind != Kind::Flowchart || diagram.nodes.is_empty() {
         return None;
     }
-    let rows = rows(diagram);
-    let depth = rows.iter().max().map_or(1, |deepest| deepest + 1);
-    let mut columns = vec![0_usize; depth];
-    let mut places = Vec::new();
-    for row in &rows {
-        places.push((columns[*row], *row));
-        columns[*row] += 1;
-    }
-    let widest = columns.iter().max().copied().unwrap_or(1);
+    let (places, lines) = placed(&rows(diagram));
+    let widest = lines.iter().max().copied().unwrap_or(1);
     let (width, height) = (
         widest * (BOX_WIDTH + GAP) + GAP,
-        depth * (BOX_HEIGHT + GAP) + GAP,
+        lines.len() * (BOX_HEIGHT + GAP) + GAP,
     );
     let centre = |node: usize| {
-        let (column, row) = places[node];
-        let indent = (widest - columns[row]) * (BOX_WIDTH + GAP) / 2;
+        let (column, line) = places[node];
+        let indent = (widest - lines[line]) * (BOX_WIDTH + GAP) / 2;
         let x = GAP + indent + column * (BOX_WIDTH + GAP) + BOX_WIDTH / 2;
-        (x, GAP + row * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2)
+        (x, GAP + line * (BOX_HEIGHT + GAP) + BOX_HEIGHT / 2)
     };
-    let edges = diagram.edges.iter().map(|(from, to, label)| {
-        let ((x1, y1), (x2, y2)) = (centre(*from), centre(*to));
-        html! {
-            line x1=(x1) y1=(y1) x2=(x2) y2=(y2) {}
+    let edges = diagram.edges.iter().filter_map(|(from, to, label)| {
+        let arrow = Arrow::between(centre(*from), centre(*to))?;
+        Some(html! {
+            line x1=(arrow.start.0) y1=(arrow.start.1) x2=(arrow.end.0) y2=(arrow.end.1) {}
+            polygon points=(arrow.head) {}
             @if !label.is_empty() {
-                text x=((x1 + x2) / 2) y=((y1 + y2) / 2) class="edge" { (unlabelled(label)) }
+                text x=((arrow.start.0 + arrow.end.0) / 2) y=((arrow.start.1 + arrow.end.1) / 2) class="edge" {
+                    (cut(&unlabelled(label), LABEL_COLUMNS))
+                }
             }
-        }
+        })
     });
     let nodes = diagram.nodes.iter().enumerate().map(|(at, (_, label))| {
         let (x, y) = centre(at);
-        let short: String = unlabelled(label).chars().take(26).collect();
         html! {
             rect x=(x - BOX_WIDTH / 2) y=(y - BOX_HEIGHT / 2) width=(BOX_WIDTH) height=(BOX_HEIGHT) rx="6" {}
-            text x=(x) y=(y + 5) { (short) }
+            text x=(x) y=(y + 5) { (cut(&unlabelled(label), LABEL_COLUMNS)) }
         }
     });
     Some(html! {
@@ -504,6 +501,79 @@ pub fn svg(diagram: &Diagram) -> Option<Markup> {
             @for node in nodes { (node) }
         }
     })
+}
+
+/// Returns the column and the line of each node, and how many nodes each line has.
+fn placed(rows: &[usize]) -> (Vec<(usize, usize)>, Vec<usize>) {
+    let depth = rows.iter().max().map_or(1, |deepest| deepest + 1);
+    let mut sizes = vec![0_usize; depth];
+    rows.iter().for_each(|row| sizes[*row] += 1);
+    let mut lines = Vec::new();
+    let mut first_lines = Vec::new();
+    for size in &sizes {
+        first_lines.push(lines.len());
+        for first in (0..*size).step_by(COLUMNS_MAX) {
+            lines.push((size - first).min(COLUMNS_MAX));
+        }
+    }
+    let mut taken = vec![0_usize; depth];
+    let places = rows.iter().map(|row| {
+        let at = taken[*row];
+        taken[*row] += 1;
+        (at % COLUMNS_MAX, first_lines[*row] + at / COLUMNS_MAX)
+    });
+    (places.collect(), lines)
+}
+
+/// A line from the edge of one box to the edge of another, with the points of its head.
+struct Arrow {
+    start: (i64, i64),
+    end: (i64, i64),
+    head: String,
+}
+
+impl Arrow {
+    /// Returns the arrow between two centres, or `None` if they are the same.
+    fn between(from: (usize, usize), to: (usize, usize)) -> Option<Self> {
+        let ((x1, y1), (x2, y2)) = (
+            (from.0 as f64, from.1 as f64),
+            (to.0 as f64, to.1 as f64),
+        );
+        let (dx, dy) = (x2 - x1, y2 - y1);
+        let length = dx.hypot(dy);
+        if length == 0.0 {
+            return None;
+        }
+        // The part of the line that is inside of a box.
+        let across = |half: f64, distance: f64| match distance {
+            0.0 => f64::INFINITY,
+            distance => half / distance.abs(),
+        };
+        let inside = across(BOX_WIDTH as f64 / 2.0, dx).min(across(BOX_HEIGHT as f64 / 2.0, dy));
+        // Boxes do not overlap, but rounding must not turn the arrow around.
+        let inside = inside.min(0.49);
+        let (start, end) = (
+            (x1 + dx * inside, y1 + dy * inside),
+            (x2 - dx * inside, y2 - dy * inside),
+        );
+        let (ux, uy) = (dx / length, dy / length);
+        let base = (end.0 - HEAD_LENGTH * ux, end.1 - HEAD_LENGTH * uy);
+        let points = [
+            end,
+            (base.0 - HEAD_HALF * uy, base.1 + HEAD_HALF * ux),
+            (base.0 + HEAD_HALF * uy, base.1 - HEAD_HALF * ux),
+        ];
+        let round = |(x, y): (f64, f64)| (x.round() as i64, y.round() as i64);
+        let points = points.map(|point| {
+            let (x, y) = round(point);
+            format!("{x},{y}")
+        });
+        Some(Self {
+            start: round(start),
+            end: round(end),
+            head: points.join(" "),
+        })
+    }
 }
 
 /// Assigns each node to a row below the nodes that link to it. An edge to an earlier node that already has a row is ignored,
@@ -523,6 +593,12 @@ fn rows(diagram: &Diagram) -> Vec<usize> {
 const BOX_WIDTH: usize = 200;
 const BOX_HEIGHT: usize = 36;
 const GAP: usize = 32;
+/// Maximum number of boxes next to each other.
+const COLUMNS_MAX: usize = 4;
+/// Columns of a label that fit into a box.
+const LABEL_COLUMNS: usize = 26;
+const HEAD_LENGTH: f64 = 9.0;
+const HEAD_HALF: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,6 @@
 //! The folder of pages: one page for each agent, an index, a viewer, and the manifest, which is written last.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -105,7 +106,11 @@ pub fn changes(state: &DocsState, tree: &Tree, folder: &UserFolder) -> anyhow::R
         };
         all.push((name.clone(), text));
     }
-    let index = index(&kept);
+    let titles: BTreeMap<&str, String> = all
+        .iter()
+        .filter_map(|(name, text)| Some((name.as_str(), viewer::page_title(text)?)))
+        .collect();
+    let index = index(&kept, &titles);
     let view = viewer::html(&kept.project, &index, &all);
     let mut written: Vec<(String, String)> = pages;
     written.push((INDEX.to_owned(), index));
@@ -212,8 +217,8 @@ fn target(name: &str, tree: &Tree, up: &str) -> Option<String> {
     is_place.then(|| format!("{up}{}{anchor}", markdown::target(path)))
 }
 
-/// Renders the index: one line for each page.
-fn index(manifest: &Manifest) -> String {
+/// Renders the index: one line for each page, under its title.
+fn index(manifest: &Manifest, titles: &BTreeMap<&str, String>) -> String {
     let mut text = format!(
         "# {}: architecture documentation\n\n{} files in {} directories.\n\n| Page | Summary | Confidence |\n| --- | --- | --- |\n",
         markdown::text(&manifest.project),
@@ -227,7 +232,7 @@ fn index(manifest: &Manifest) -> String {
         };
         text.push_str(&format!(
             "| [{}]({}) | {} | {confidence} |\n",
-            markdown::text(name),
+            markdown::text(titles.get(name.as_str()).unwrap_or(name)),
             markdown::target(&made.page),
             markdown::text(&made.result.summary)
         ));

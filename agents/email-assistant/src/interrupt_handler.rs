@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archie_agent::prompts::filled;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::{Command, END, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{
@@ -50,7 +50,8 @@ impl Node<MailState> for InterruptHandler {
             .mailboxes
             .get(&state.source)
             .map_err(unreachable_mailbox)?;
-        let mail_tools = MailTools::new(email, mailbox);
+        let earlier = earlier_draft(&state.messages, &wanted);
+        let mail_tools = MailTools::new(email, mailbox, earlier);
         let tools = mail_tools.tools()?;
         let calls = Calls::new(&tools, labels.clone(), &cx).await?;
         let tool_round = ToolRound {
@@ -152,6 +153,20 @@ impl InterruptHandler {
         }
         Ok(lessons)
     }
+}
+
+/// Returns the arguments of the last reply that was drafted before the calls that wait now, and was not sent.
+fn earlier_draft(messages: &[ChatMessage], wanted: &[ToolCall]) -> Option<Json> {
+    let mut calls = messages.iter().rev().flat_map(|kept| kept.message.tool_calls());
+    let is_waiting = |call: &ToolCall| wanted.iter().any(|wanted| wanted.id == call.id);
+    let earlier = calls.find(|call| call.name == SEND_EMAIL && !is_waiting(call))?;
+    let is_sent = messages.iter().any(|kept| match &kept.message {
+        Message::Tool(result) => {
+            result.tool_call_id == earlier.id && receipt(&kept.text()).is_some()
+        }
+        _ => false,
+    });
+    (!is_sent).then(|| earlier.args.clone())
 }
 
 /// Converts the results to a state update, and routes to the model, or to the end if the person ignored a call.

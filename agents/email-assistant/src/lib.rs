@@ -14,6 +14,7 @@ pub mod google;
 pub mod html;
 mod interrupt_handler;
 mod learn;
+mod mail_view;
 pub mod mailbox;
 pub mod memory;
 pub mod mime;

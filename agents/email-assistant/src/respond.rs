@@ -127,6 +127,7 @@ impl LlmCall {
         let mail_tools = MailTools::new(
             email.clone(),
             self.0.mailboxes.get("").map_err(unreachable_mailbox)?,
+            None,
         );
         let request = Request::new(LLM_CALL, messages)
             .tools(specs(&mail_tools.tools()?))

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archie_agent::printable::counted;
+use archie_agent::printable::{counted, one_line};
+use archie_agent::value_diff::differences;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -97,6 +98,8 @@ pub struct Done {
 pub(super) struct MailTools {
     pub(super) email: Email,
     pub(super) mailbox: Arc<dyn Mailbox>,
+    /// Arguments of the last reply that the model drafted before this one.
+    earlier: Option<Json>,
     plans: Mutex<BTreeMap<String, PlannedMail>>,
 }
 
@@ -108,10 +111,16 @@ pub(super) struct PlannedMail {
 }
 
 impl MailTools {
-    pub(super) fn new(email: Email, mailbox: Arc<dyn Mailbox>) -> Arc<Self> {
+    /// Creates the tools. `earlier` holds the arguments of the last reply that was drafted for this email, if there is one.
+    pub(super) fn new(
+        email: Email,
+        mailbox: Arc<dyn Mailbox>,
+        earlier: Option<Json>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             email,
             mailbox,
+            earlier,
             plans: Mutex::default(),
         })
     }
@@ -210,7 +219,26 @@ impl MailTools {
             _ => (tool.to_owned(), "For this mail:"),
         };
         let mail = quoted(&format_gmail_markdown(&self.email));
-        format!("{what}\n\n{about}\n\n{mail}")
+        let changes = match tool {
+            SEND_EMAIL => self.describe_changes(args),
+            _ => String::new(),
+        };
+        format!("{what}\n\n{about}\n\n{mail}{changes}")
+    }
+
+    /// Describes what is different from the draft that the person has seen before; empty if there was none.
+    fn describe_changes(&self, args: &Json) -> String {
+        let Some(earlier) = self.earlier.as_ref().filter(|earlier| *earlier != args) else {
+            return String::new();
+        };
+        let found = differences("", Some(earlier), Some(args)).into_iter();
+        let lines = found.flat_map(|found| {
+            let field = found.path.trim_start_matches('.').to_owned();
+            let head = (field != "response_text").then(|| format!("{}:", one_line(&field)));
+            head.into_iter().chain(found.lines)
+        });
+        let lines: Vec<_> = lines.collect();
+        format!("\n\nChanged since the last draft:\n{}", lines.join("\n"))
     }
 
     /// Describes the meeting as it will be created: times in its zone and in UTC, attendees as bare addresses. A meeting that

@@ -1,10 +1,11 @@
 //! Terminal interface of the agent: interrupts one by one, and a summary at the end.
 
-use archie_agent::{AgentUi, Exit, Output, state_of};
+use archie_agent::{AgentUi, Exit, InterruptRequest, Output, state_of};
 use serde_json::{Value as Json, json};
 use superstep::AnyThread;
 use superstep::checkpoint::BoxFuture;
 
+use super::mail_view;
 use super::state::{Ended, MailState};
 use super::tools::SEND_EMAIL;
 
@@ -13,6 +14,14 @@ use super::tools::SEND_EMAIL;
 pub(super) struct EmailUi;
 
 impl AgentUi for EmailUi {
+    fn describe(&self, interrupt: &InterruptRequest) -> String {
+        mail_view::describe(interrupt)
+    }
+
+    fn answer_effects(&self, interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+        mail_view::answer_effects(interrupt)
+    }
+
     fn streams_tokens(&self) -> bool {
         false
     }

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
 
-use super::changes::{ChangedSheet, Verdict, VerdictKind};
+use super::changes::{ChangedSheet, Range, Verdict, VerdictKind, grouped};
 use super::output::{self, spent};
 use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
@@ -37,17 +37,20 @@ impl AgentUi for SheetUi {
                 words.push_str(&format!("{sheet}\n"));
             }
         }
-        for range in ranges_of(interrupt) {
-            for line in range["shown"].as_array().into_iter().flatten() {
-                words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
+        let ranges: Vec<Range> = ranges_of(interrupt)
+            .filter_map(|range| serde_json::from_value(range.clone()).ok())
+            .collect();
+        let cells: usize = ranges.iter().map(|range| range.cells).sum();
+        // What many cells have in common comes first; a person reads the cells afterwards, page by page.
+        let is_large = cells > CELLS_AT_A_GLANCE;
+        if is_large {
+            let overview = grouped(&ranges);
+            for line in overview.iter().take(OVERVIEW_LINES) {
+                words.push_str(&format!("  {}\n", one_line(line)));
             }
-            let missing = missing(range);
-            if missing > 0 {
-                words.push_str(&format!(
-                    "  {} of {} not shown\n",
-                    counted(missing, "cell"),
-                    range["range"].as_str().unwrap_or_default()
-                ));
+            if overview.len() > OVERVIEW_LINES {
+                let more = overview.len() - OVERVIEW_LINES;
+                words.push_str(&format!("  and {} more\n", counted(more, "range")));
             }
         }
         if let Some(cells) = interrupt.request["cells"].as_u64() {
@@ -71,6 +74,22 @@ impl AgentUi for SheetUi {
                 text("name"),
                 text("found")
             ));
+        }
+        if is_large {
+            words.push_str("Every changed cell:\n");
+        }
+        for range in ranges_of(interrupt) {
+            for line in range["shown"].as_array().into_iter().flatten() {
+                words.push_str(&format!("  {}\n", line.as_str().unwrap_or_default()));
+            }
+            let missing = missing(range);
+            if missing > 0 {
+                words.push_str(&format!(
+                    "  {} of {} not shown\n",
+                    counted(missing, "cell"),
+                    range["range"].as_str().unwrap_or_default()
+                ));
+            }
         }
         words.push_str(
             interrupt.request["summary"]
@@ -100,6 +119,18 @@ impl AgentUi for SheetUi {
             choices.insert(1, AnswerChoice::rest('e', "accept with changes", "edit "));
         }
         choices
+    }
+
+    fn answer_effects(&self, interrupt: &InterruptRequest) -> Vec<(&'static str, &'static str)> {
+        match interrupt.kind.as_str() {
+            "approval" if interrupt.node == CHANGE_SET_NODE => vec![
+                ("y", "save the workbook with these changes"),
+                ("n", "save nothing"),
+                ("e …", "save a part: `e reject Sheet!A1:B2; set Sheet!C3=12`"),
+            ],
+            "approval" => vec![("y", "yes"), ("n", "no")],
+            _ => interrupt.answer_effects(),
+        }
     }
 
     fn read_answer(&self, interrupt: &InterruptRequest, line: &str) -> Result<Json, String> {
@@ -238,3 +269,8 @@ fn shown(path: &Path) -> String {
     let path = path.strip_prefix(&here).unwrap_or(path);
     one_line(&path.display().to_string())
 }
+
+/// So many changed cells are read without an overview.
+const CELLS_AT_A_GLANCE: usize = 20;
+/// Lines of the overview of a large change set.
+const OVERVIEW_LINES: usize = 20;

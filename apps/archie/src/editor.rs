@@ -23,7 +23,7 @@ impl Editor {
         Self::from_words(&named.to_string_lossy())
     }
 
-    fn from_words(words: &str) -> anyhow::Result<Self> {
+    pub(crate) fn from_words(words: &str) -> anyhow::Result<Self> {
         let split = shlex::split(words).filter(|split| !split.is_empty());
         let mut split = split
             .with_context(|| format!("EDITOR is `{words}`, which is not a command"))?

@@ -43,6 +43,7 @@ pub mod agents;
 pub mod app;
 pub mod cli;
 pub mod commands;
+mod edit_dialog;
 mod editor;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use archie_agent::printable::counted;
+
 /// The model calls that are going on in a run.
 #[derive(Debug, Default)]
 pub(crate) struct RunPace {
@@ -41,18 +43,19 @@ impl RunPace {
             .retain(|_, other| call.seen.saturating_duration_since(other.seen) < IS_OVER);
         self.calls.insert(execution, call);
         let tokens: u64 = self.calls.values().map(|call| call.tokens).sum();
+        let tokens = counted(usize::try_from(tokens).unwrap_or(usize::MAX), "token");
         let mut text = match self.calls.len() {
-            1 => format!("thinking: {tokens} tokens"),
-            calls => format!("thinking, {calls} calls at once: {tokens} tokens"),
+            1 => format!("writing the answer · {tokens}"),
+            calls => format!("writing {calls} answers at once · {tokens}"),
         };
         let rates: Option<f64> = self.calls.values().map(CallPace::rate).sum();
         if let Some(rate) = rates {
-            text.push_str(&format!(", {rate:.1} a second"));
+            text.push_str(&format!(" · {rate:.1}/s"));
         }
         let left = self.calls.values().map(CallPace::seconds_left_max);
         let longest = left.collect::<Option<Vec<_>>>();
         if let Some(longest) = longest.and_then(|left| left.into_iter().reduce(f64::max)) {
-            text.push_str(&format!(", at most {} more", rough_time(longest)));
+            text.push_str(&format!(" · at most {} more", rough_time(longest)));
         }
         text
     }
@@ -79,11 +82,11 @@ fn a_call_tells_its_tokens_its_pace_and_how_long_it_may_still_take() {
         tokens_max: Some(512),
         seen: Instant::now(),
     };
-    assert_eq!(pace.update(7, call), "thinking: 1 tokens");
+    assert_eq!(pace.update(7, call), "writing the answer · 1 token");
     (call.tokens, call.seconds) = (31, 10.0);
     assert_eq!(
         pace.update(7, call),
-        "thinking: 31 tokens, 3.0 a second, at most 3 min more"
+        "writing the answer · 31 tokens · 3.0/s · at most 3 min more"
     );
 }
 
@@ -99,8 +102,8 @@ fn calls_at_once_are_added_until_they_have_ended() {
     pace.update(1, call);
     assert_eq!(
         pace.update(2, call),
-        "thinking, 2 calls at once: 22 tokens, 2.0 a second"
+        "writing 2 answers at once · 22 tokens · 2.0/s"
     );
     call.seen += Duration::from_secs(20);
-    assert_eq!(pace.update(2, call), "thinking: 11 tokens, 1.0 a second");
+    assert_eq!(pace.update(2, call), "writing the answer · 11 tokens · 1.0/s");
 }

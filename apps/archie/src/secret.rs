@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use termimad::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 /// Reads a line from a pipe or a file. Returns `None` at the end of input.
 pub(crate) fn read_line() -> io::Result<Option<String>> {

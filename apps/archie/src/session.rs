@@ -17,6 +17,7 @@ use superstep::{AnyRunResult, AnyThread, DriveError, Event, InterruptId, Outcome
 use superstep_agent::AgentEvent;
 
 use crate::app::App;
+use crate::edit_dialog;
 use crate::inbox::display;
 use crate::pace::{CallPace, RunPace};
 use crate::running::RunningMark;
@@ -223,6 +224,7 @@ impl Session<'_> {
         if !is_displayed {
             is_displayed = display::display(self, agent, interrupt).await?;
         }
+        display::show_effects(self.terminal, agent, interrupt);
         let prompt = ui.prompt(interrupt);
         loop {
             let Some(line) = self.terminal.ask(&prompt)? else {
@@ -232,7 +234,14 @@ impl Session<'_> {
             if line.trim().is_empty() {
                 continue;
             }
-            match ui.read_answer(interrupt, &line) {
+            let read = match edit_dialog::is_asked_for(&line, ui, interrupt, self.terminal) {
+                true => match edit_dialog::run(interrupt, self.terminal).await? {
+                    Some(answer) => Ok(answer),
+                    None => continue,
+                },
+                false => ui.read_answer(interrupt, &line),
+            };
+            match read {
                 Ok(answer) if is_displayed || !interrupt.permits_effect(&answer) => {
                     return Ok(Some(answer));
                 }
@@ -295,7 +304,8 @@ impl Session<'_> {
         })
         .await?;
         if spent.calls > 0 {
-            self.terminal.aside(&format!("({spent})"));
+            // The result says once that the cost is unknown.
+            self.terminal.aside(&format!("({})", spent.known()));
         }
         Ok(())
     }
@@ -323,7 +333,11 @@ impl Session<'_> {
     /// Shows live events until the run stops. Best effort: the log is authoritative.
     async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, streamed: &mut String) {
         let terminal = self.terminal;
-        let mut waiting = Some(terminal.waiting("thinking"));
+        let begin = match self.app.settings.model {
+            Some(_) => "waiting for the model",
+            None => "working",
+        };
+        let mut waiting = Some(terminal.waiting(begin));
         let mut pace = RunPace::default();
         let mut events = thread.events(after).only([StreamMode::Custom]);
         while terminal.is_followed() {
@@ -333,7 +347,7 @@ impl Session<'_> {
                         if terminal.is_watched() && agent.ui().streams_tokens() =>
                     {
                         if waiting.take().is_some() {
-                            terminal.piece("Agent: ");
+                            terminal.label("Agent: ");
                         }
                         streamed.push_str(&text);
                         terminal.piece(&text);
@@ -359,7 +373,7 @@ impl Session<'_> {
                         drop(waiting.take());
                         terminal.aside(&format!("({why}; asking again)"));
                         streamed.clear();
-                        waiting = Some(terminal.waiting("thinking again"));
+                        waiting = Some(terminal.waiting("waiting for the model again"));
                     }
                     Ok(AgentEvent::Progress { text }) => {
                         // The spinner would overwrite the line.
@@ -394,7 +408,7 @@ impl Session<'_> {
                 Ok(Event::Replaced { .. }) => {
                     terminal.pieces_end();
                     streamed.clear();
-                    waiting.get_or_insert_with(|| terminal.waiting("thinking again"));
+                    waiting.get_or_insert_with(|| terminal.waiting("waiting for the model again"));
                 }
                 Ok(Event::Logged(seen)) if matches!(seen.what, StreamEventBody::Stopped(_)) => {
                     break;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archie_agent::printable::{one_line, printable};
+use archie_agent::style::{Face, Style};
 use archie_agent::{AgentFactory, Exit, Terminal, Waiting};
 use clap::{CommandFactory, Parser};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
@@ -221,12 +222,28 @@ impl Terminal for LineEditor {
         self.console.line(text);
     }
 
+    fn line_of(&self, parts: &[(Face, &str)]) {
+        self.console.line_of(parts);
+    }
+
+    fn verbatim(&self, text: &str) {
+        self.console.verbatim(text);
+    }
+
     fn markdown(&self, text: &str) {
         self.console.markdown(text);
     }
 
     fn piece(&self, text: &str) {
         self.console.piece(text);
+    }
+
+    fn label(&self, text: &str) {
+        self.console.label(text);
+    }
+
+    fn style(&self) -> Style {
+        self.console.style()
     }
 
     fn pieces_end(&self) {

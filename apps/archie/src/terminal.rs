@@ -4,110 +4,178 @@
 //! `print!`, `stdout` and `stderr` out of the rest of the program.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use archie_agent::layout::{columns, cut, wrap, wrap_in, wrap_parts};
 use archie_agent::printable::{Escaper, one_line, printable};
+use archie_agent::style::{Face, Style};
+use archie_agent::terminal_markdown::{self, MarkdownRenderer};
+use archie_agent::time_text::duration;
 use archie_agent::{Spinner, Terminal, Waiting};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use rustix::fd::AsFd;
 
 use crate::secret;
 
 /// A line with a turning sign, a text and the time.
-struct SpinnerLine(ProgressBar);
+struct SpinnerLine {
+    bar: ProgressBar,
+    text: Arc<Mutex<String>>,
+}
+
+impl SpinnerLine {
+    fn new(what: &str) -> Self {
+        let text = Arc::new(Mutex::new(one_line(what)));
+        let shown = text.clone();
+        let line = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let said = locked(&shown).clone();
+            let text = with_time(&said, state.elapsed());
+            // A line that is too long would be drawn over only in part. The sign and a blank precede it.
+            let text = cut(&text, width().saturating_sub(3));
+            // There is nowhere to report a failure.
+            let _ = out.write_str(&text);
+        };
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {line}") {
+            bar.set_style(style.with_key("line", line));
+        }
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self { bar, text }
+    }
+}
 
 impl Spinner for SpinnerLine {
     fn set_text(&self, text: &str) {
-        self.0.set_message(one_line(text));
+        *locked(&self.text) = one_line(text);
     }
 }
 
 impl Drop for SpinnerLine {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
+}
+
+/// Returns what is going on and since when: `writing the answer · 1 min 8 s`.
+fn with_time(text: &str, elapsed: Duration) -> String {
+    match elapsed.as_secs() {
+        0 => text.to_owned(),
+        seconds => format!("{text} · {}", duration(seconds)),
+    }
+}
+
+/// Progress for screen readers and simple terminals: a new line now and then, and nothing is drawn over.
+struct ProgressLines {
+    text: Arc<Mutex<String>>,
+    /// Its end ends the thread.
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl ProgressLines {
+    fn new(what: &str, every: Duration, print: impl Fn(&str) + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(what.to_owned()));
+        let (stop, stopped) = mpsc::channel::<()>();
+        let said = text.clone();
+        let begun = Instant::now();
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                let text = locked(&said).clone();
+                print(&with_time(&text, begun.elapsed()));
+            }
+        });
+        Self {
+            text,
+            stop: Some(stop),
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Spinner for ProgressLines {
+    fn set_text(&self, text: &str) {
+        text.clone_into(&mut locked(&self.text));
+    }
+}
+
+impl Drop for ProgressLines {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It prints nothing that is not printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Standard input and output, at a terminal or through pipes.
 #[derive(Debug)]
 pub struct Console {
     is_terminal: bool,
-    has_colours: bool,
+    style: Style,
     pieces: Mutex<Pieces>,
 }
 
-/// Layout of an answer that is streamed in pieces.
+/// An answer that is streamed in pieces.
 #[derive(Debug, Default)]
 struct Pieces {
-    is_open: bool,
-    /// Number of characters in the current line.
-    column: usize,
-    /// Beginning of a word, which is printed when it is complete and its line is known.
-    word: String,
     /// Makes the answer printable across pieces.
     escaper: Escaper,
+    renderer: MarkdownRenderer,
 }
 
 impl Pieces {
-    /// Adds a piece and returns what can be printed now, with lines broken between words at `width`.
+    fn new(style: Style) -> Self {
+        Self {
+            escaper: Escaper::default(),
+            renderer: MarkdownRenderer::new(style),
+        }
+    }
+
+    /// Adds a piece and returns what can be printed now, rendered and with lines broken between words at `width`.
     fn add(&mut self, text: &str, width: usize) -> String {
-        self.is_open = true;
         let text = self.escaper.push(text);
-        self.lay_out(&text, width)
+        self.renderer.push(&text, width)
     }
 
-    fn lay_out(&mut self, text: &str, width: usize) -> String {
-        let mut shown = String::new();
-        for letter in text.chars() {
-            match letter {
-                '\n' => {
-                    self.flush(&mut shown, width);
-                    self.column = 0;
-                    shown.push('\n');
-                }
-                ' ' => {
-                    self.flush(&mut shown, width);
-                    self.column += 1;
-                    shown.push(' ');
-                }
-                letter => self.word.push(letter),
-            }
-        }
-        shown
-    }
-
-    fn flush(&mut self, shown: &mut String, width: usize) {
-        let length = self.word.chars().count();
-        if self.column > 0 && self.column + length > width {
-            shown.push('\n');
-            self.column = 0;
-        }
-        shown.push_str(&std::mem::take(&mut self.word));
-        self.column += length;
+    fn set_label(&mut self, text: &str) {
+        self.renderer.set_label(&printable(text));
     }
 
     fn end(&mut self, width: usize) -> String {
         let held = self.escaper.finish();
-        let mut shown = self.lay_out(&held, width);
-        self.flush(&mut shown, width);
-        if std::mem::take(&mut self.is_open) {
-            shown.push('\n');
-        }
-        self.column = 0;
+        let mut shown = self.renderer.push(&held, width);
+        shown.push_str(&self.renderer.finish(width));
         shown
     }
 }
 
+/// Returns what the terminal at stdout or stderr can show. Colours are off if it is not a terminal, or if `NO_COLOR` is set.
+/// `ARCHIE_PLAIN` and `TERM=dumb` also turn off everything that is drawn over.
+pub fn style_of(is_terminal: bool) -> Style {
+    let value = |name: &str| std::env::var_os(name).unwrap_or_default();
+    let is_plain = !matches!(value("ARCHIE_PLAIN").to_str(), Some("" | "0")) || value("TERM") == "dumb";
+    Style::new(is_terminal && value("NO_COLOR").is_empty(), is_plain)
+}
+
 impl Console {
-    /// Creates a console for the process's stdout. Uses colours only at a terminal, and not if `NO_COLOR` is set.
+    /// Creates a console for the process's stdout, in the style that [`style_of`] returns.
     pub fn new() -> Self {
+        let is_terminal = std::io::stdout().is_terminal();
+        let style = style_of(is_terminal);
         Self {
-            is_terminal: std::io::stdout().is_terminal(),
-            has_colours: has_colours(),
-            pieces: Mutex::default(),
+            is_terminal,
+            style,
+            pieces: Mutex::new(Pieces::new(style)),
         }
     }
 
@@ -119,25 +187,44 @@ impl Console {
     }
 
     fn close(&self) {
-        let shown = self.pieces().end(width());
+        let shown = locked(&self.pieces).end(width());
         if !shown.is_empty() {
             self.print(&shown);
         }
     }
-
-    fn pieces(&self) -> std::sync::MutexGuard<'_, Pieces> {
-        self.pieces
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
-/// Writes printable text to stderr.
+/// Writes printable text to stderr. The word `error` at its beginning is red.
 pub(crate) fn print_error(text: &str) {
+    let text = printable(text.trim_end());
     let mut err = std::io::stderr().lock();
+    let is_terminal = err.is_terminal();
+    let style = style_of(is_terminal);
+    let shown = match (is_terminal, text.strip_prefix(ERROR)) {
+        (true, Some(rest)) => wrap_after(Face::Error, ERROR, rest, style),
+        (true, None) => wrap_in(Face::Plain, &text, size_of(std::io::stderr()).0, style),
+        (false, _) => text,
+    };
     // There is nowhere to report a failure.
-    let _ = writeln!(err, "{}", printable(text.trim_end()));
+    let _ = writeln!(err, "{shown}");
 }
+
+/// Returns a word in a face and the text after it, for stderr.
+fn wrap_after(face: Face, word: &str, rest: &str, style: Style) -> String {
+    let width = size_of(std::io::stderr()).0;
+    let (first, more) = match rest.split_once('\n') {
+        Some((first, more)) => (first, Some(more)),
+        None => (rest, None),
+    };
+    let mut shown = wrap_parts(&[(face, word), (Face::Plain, first)], 0, width, style);
+    if let Some(more) = more {
+        shown.push('\n');
+        shown.push_str(&wrap_in(Face::Plain, more, width, style));
+    }
+    shown
+}
+
+const ERROR: &str = "error:";
 
 /// Returns whether both standard input and output are terminals.
 pub(crate) fn is_interactive() -> bool {
@@ -146,13 +233,12 @@ pub(crate) fn is_interactive() -> bool {
 
 /// Returns whether output to this terminal has colours: not if `NO_COLOR` is set.
 pub(crate) fn has_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none()
+    style_of(true).has_colours()
 }
 
 /// Returns whether a person wants text line by line and nothing redrawn, for instance with a screen reader.
 pub(crate) fn is_plain() -> bool {
-    let set = |name: &str| std::env::var(name).unwrap_or_default();
-    !matches!(set("ARCHIE_PLAIN").as_str(), "" | "0") || set("TERM") == "dumb"
+    style_of(true).is_plain()
 }
 
 /// The whole terminal, drawn as one picture, until it is left or dropped.
@@ -208,7 +294,11 @@ impl Write for LogWriter {
 /// Returns the number of columns and rows of the terminal at stdout, or 80 by 24 if it does not tell them. It asks the kernel
 /// only: the function of the same name in `crossterm` starts two programs each time if stdout is no terminal.
 fn terminal_size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(std::io::stdout()) {
+    size_of(std::io::stdout())
+}
+
+fn size_of(terminal: impl AsFd) -> (usize, usize) {
+    match rustix::termios::tcgetwinsize(terminal) {
         Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
             (usize::from(size.ws_col), usize::from(size.ws_row))
         }
@@ -229,22 +319,62 @@ impl Default for Console {
 impl Terminal for Console {
     fn line(&self, text: &str) {
         self.close();
+        let text = printable(text);
+        match self.is_terminal {
+            true => self.print(&format!("{}\n", wrap(&text, width()))),
+            false => self.print(&format!("{text}\n")),
+        }
+    }
+
+    fn line_of(&self, parts: &[(Face, &str)]) {
+        self.close();
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|(face, text)| (*face, printable(text)))
+            .collect();
+        let parts: Vec<_> = parts
+            .iter()
+            .map(|(face, text)| (*face, text.as_str()))
+            .collect();
+        match self.is_terminal {
+            true => {
+                let shown = match parts.as_slice() {
+                    [(face, text)] => wrap_in(*face, text, width(), self.style),
+                    parts => wrap_parts(parts, hang_of(parts), width(), self.style),
+                };
+                self.print(&format!("{shown}\n"));
+            }
+            false => {
+                let text: Vec<_> = parts.iter().map(|(_, text)| *text).collect();
+                self.print(&format!("{}\n", text.concat()));
+            }
+        }
+    }
+
+    fn verbatim(&self, text: &str) {
+        self.close();
         self.print(&format!("{}\n", printable(text)));
     }
 
     fn markdown(&self, text: &str) {
         self.close();
         let text = &printable(text);
-        match self.is_terminal && self.has_colours {
-            true => self.print(&termimad::MadSkin::default().term_text(text).to_string()),
+        match self.is_terminal {
+            true => self.print(&terminal_markdown::render(text, width(), self.style)),
             false => self.print(&format!("{}\n", text.trim_end())),
         }
     }
 
     fn piece(&self, text: &str) {
         if self.is_terminal {
-            let shown = self.pieces().add(text, width());
+            let shown = locked(&self.pieces).add(text, width());
             self.print(&shown);
+        }
+    }
+
+    fn label(&self, text: &str) {
+        if self.is_terminal {
+            locked(&self.pieces).set_label(text);
         }
     }
 
@@ -256,11 +386,23 @@ impl Terminal for Console {
         self.close();
         let text = printable(text);
         let mut err = std::io::stderr().lock();
-        // There is nowhere to report a failure.
-        let _ = match err.is_terminal() && self.has_colours {
-            true => writeln!(err, "\u{1b}[2m{text}\u{1b}[0m"),
-            false => writeln!(err, "{text}"),
+        let shown = match err.is_terminal() {
+            true => {
+                let width = size_of(std::io::stderr()).0;
+                wrap_in(Face::Dim, &text, width, style_of(true))
+            }
+            false => text,
         };
+        // There is nowhere to report a failure.
+        let _ = writeln!(err, "{shown}");
+    }
+
+    fn columns(&self) -> Option<usize> {
+        self.is_terminal.then(width)
+    }
+
+    fn style(&self) -> Style {
+        self.style
     }
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
@@ -296,17 +438,15 @@ impl Terminal for Console {
     }
 
     fn waiting(&self, what: &str) -> Waiting {
-        if !self.is_terminal {
-            return Waiting::default();
+        match self.is_terminal {
+            true if self.style.is_plain() => Waiting::until_dropped(ProgressLines::new(
+                &one_line(what),
+                PLAIN_PROGRESS_EVERY,
+                print_error,
+            )),
+            true => Waiting::until_dropped(SpinnerLine::new(what)),
+            false => Waiting::default(),
         }
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-            bar.set_style(style);
-        }
-        let line = SpinnerLine(bar);
-        line.set_text(what);
-        line.0.enable_steady_tick(Duration::from_millis(120));
-        Waiting::until_dropped(line)
     }
 
     fn is_watched(&self) -> bool {
@@ -314,25 +454,28 @@ impl Terminal for Console {
     }
 }
 
+/// Returns by how many columns a line made of parts is indented where it continues: by its first column, if it has one.
+fn hang_of(parts: &[(Face, &str)]) -> usize {
+    match parts.first() {
+        Some((_, first)) if first.ends_with("  ") => columns(first),
+        _ => PARTS_HANG,
+    }
+}
+
+const PARTS_HANG: usize = 4;
+/// How often plain mode says what is going on.
+const PLAIN_PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
 #[test]
 fn an_answer_breaks_between_words_as_it_comes() {
     let mut pieces = Pieces::default();
     let mut shown = String::new();
-    for piece in [
-        "Agent: ",
-        "I see no",
-        "thing th",
-        "at needs Ka",
-        "fka.\nRe",
-        "ally.",
-    ] {
+    pieces.set_label("Agent: ");
+    for piece in ["I see no", "thing th", "at **needs", "** Ka", "fka.\nRe", "ally."] {
         shown.push_str(&pieces.add(piece, 16));
     }
     shown.push_str(&pieces.end(16));
-    assert_eq!(
-        shown,
-        "Agent: I see \nnothing that \nneeds Kafka.\nReally.\n"
-    );
+    assert_eq!(shown, "Agent: I see\nnothing that\nneeds Kafka.\nReally.\n");
     assert_eq!(pieces.end(16), "", "nothing is open any more");
 }
 
@@ -344,5 +487,27 @@ fn pieces_of_an_escape_sequence_are_shown_and_take_their_room() {
         shown.push_str(&pieces.add(piece, 12));
     }
     shown.push_str(&pieces.end(12));
-    assert_eq!(shown, "ab \n\\u{1b}[2J\\u{9b}6n\nnext\\r\n");
+    assert_eq!(shown, "ab\n\\u{1b}[2J\\u{9b}6n\nnext\\r\n");
+}
+
+#[test]
+fn plain_progress_is_a_line_now_and_then_until_it_ends() {
+    let (lines, said) = mpsc::channel();
+    let every = Duration::from_millis(20);
+    let progress = ProgressLines::new("waiting for the model", every, move |line| {
+        // The test may have heard enough.
+        let _ = lines.send(line.to_owned());
+    });
+    let first = said.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert!(first.starts_with("waiting for the model"), "{first}");
+    progress.set_text("writing the answer");
+    while !said
+        .recv_timeout(Duration::from_secs(10))
+        .unwrap()
+        .starts_with("writing the answer")
+    {}
+    drop(progress);
+    while said.try_recv().is_ok() {}
+    // The thread, and with it the sender, is gone.
+    assert_eq!(said.try_recv(), Err(mpsc::TryRecvError::Disconnected));
 }

@@ -7,6 +7,7 @@ mod params;
 mod select;
 
 use superstep::{Command, Node, NodeCx, NodeError, View};
+use superstep_agent::Decision;
 
 use super::Extraction;
 use super::answer;
@@ -89,6 +90,30 @@ fn noted(update: AtrisStateUpdate, state: &AtrisState, note: Option<String>) -> 
 /// Ends the question with an error: a polite answer for the person, and an entry in the error history.
 fn failed(node: &str, state: &AtrisState, why: impl Into<String>) -> Next {
     failed_at(node, state, why, None)
+}
+
+/// Says that a person did not agree to a call. The words of the tool are for a model.
+fn withheld(node: &str, state: &AtrisState, decision: Decision) -> Next {
+    let (error, answer) = match decision {
+        Decision::Expired => (
+            "not called: no answer in time",
+            "Nothing was called or changed: there was no answer in time.",
+        ),
+        _ => (
+            "not called: a person said no",
+            "Nothing was called or changed: you said no.",
+        ),
+    };
+    let entry = ErrorEntry {
+        node: node.to_owned(),
+        error: error.to_owned(),
+    };
+    let update = AtrisStateUpdate::default()
+        .error(Some(error.to_owned()))
+        .error_history(entry)
+        .message_history(asked(state))
+        .message_history(ChatLine::new("assistant", answer));
+    Ok(update.into())
 }
 
 fn failed_at(node: &str, state: &AtrisState, why: impl Into<String>, host: Option<String>) -> Next {

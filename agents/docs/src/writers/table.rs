@@ -11,6 +11,9 @@ pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -
     if rows.is_empty() {
         return String::new();
     }
+    // A column of nothing but ones says nothing.
+    let is_told = |name: &str| rows.len() == 1 || rows.iter().any(|row| row[name] != Json::from(1));
+    let columns: Vec<_> = columns.iter().filter(|(_, name, _)| is_told(name)).collect();
     let heads: Vec<&str> = columns.iter().map(|(head, _, _)| *head).collect();
     let mut out = format!(
         "| {} |\n|{}\n",
@@ -54,4 +57,14 @@ impl Cell {
             Self::Plain => markdown::text(&text),
         }
     }
+}
+
+#[test]
+fn a_column_of_ones_is_left_out() {
+    let rows = [("a", 1), ("b", 1)].map(|(to, files)| serde_json::json!({ "to": to, "files": files }));
+    let columns = [("To", "to", Cell::Plain), ("Files", "files", Cell::Plain)];
+    assert_eq!(table(&rows, &columns, 2), "| To |\n| --- |\n| a |\n| b |\n");
+    let mut more = rows.clone();
+    more[1]["files"] = Json::from(2);
+    assert!(table(&more, &columns, 2).contains("| Files |"));
 }

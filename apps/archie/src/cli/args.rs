@@ -424,6 +424,9 @@ pub struct DemoArgs {
     /// Serve Studio with the threads of the demo. Default: at a terminal
     #[arg(long, conflicts_with = "json")]
     pub studio: bool,
+    /// Do not pause between agents. Default: pause at a terminal
+    #[arg(long)]
+    pub no_pause: bool,
 }
 
 /// What to look at.

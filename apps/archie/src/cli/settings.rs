@@ -128,6 +128,10 @@ pub const VARIABLES: &[Variable] = &[
         what: "a folder with prompts of your own, AGENT/NAME.md",
     },
     Variable {
+        name: "ARCHIE_PLAIN",
+        what: "1 for plain lines: no colours, nothing drawn over, for screen readers and simple terminals",
+    },
+    Variable {
         name: "ARCHIE_PERSON",
         what: "in whose name questions are answered",
     },

@@ -374,9 +374,13 @@ impl DocsCommand {
             session.tell(&format!("kept: {}", plan.kept.join(", ")));
         }
         let estimate = plan::estimate(&self.deps, plan, config, model)?;
+        let cost = match estimate.cost {
+            Cost::NanoDollars(_) => format!(", cost up to {}", estimate.cost),
+            Cost::Unknown => String::new(),
+        };
         session.tell(&format!(
-            "estimate: {} to {} model calls, up to {} tokens in, cost up to {}",
-            estimate.calls_min, estimate.calls_max, estimate.input_tokens, estimate.cost
+            "estimate: {} to {} model calls, up to {} tokens in{cost}",
+            estimate.calls_min, estimate.calls_max, estimate.input_tokens
         ));
         Ok(())
     }

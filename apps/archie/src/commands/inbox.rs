@@ -9,7 +9,7 @@ use super::threads::{short, time};
 use crate::app::App;
 use crate::cli::args::InboxArgs;
 use crate::inbox::approval::exit_of_refusal;
-use crate::inbox::display::display;
+use crate::inbox::display::{display, show_effects};
 use crate::inbox::{self, InboxItem, ListedItem, Naming, screen};
 use crate::session::Session;
 use crate::terminal::is_plain;
@@ -66,6 +66,7 @@ async fn one(
         time(item.open.row.asked_at)
     ));
     display(&session, agent, &item.asked).await?;
+    show_effects(terminal, agent, &item.asked);
     let prompt = agent.ui().prompt(&item.asked);
     match terminal
         .ask(&prompt)?

@@ -15,12 +15,14 @@ mod eval;
 pub(crate) mod files;
 mod fork;
 mod graph;
+mod history;
 mod inbox;
 pub mod inquiry;
 pub mod keys;
 pub mod mail;
 pub mod mcp;
 mod new;
+mod questions;
 mod resume;
 pub mod serve;
 pub mod sheet;
@@ -96,7 +98,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Resume(args) => resume::resume(args, app, terminal).await,
         Command::Threads(args) => threads::list(args, app, terminal).await,
         Command::Show(args) => threads::show(args, app, terminal).await,
-        Command::History(args) => threads::history(args, app, terminal).await,
+        Command::History(args) => history::run(args, app, terminal).await,
         Command::Fork(args) => fork::run(args, app, terminal).await,
         Command::Undo(args) => undo::run(args, app, terminal).await,
         Command::Diff(args) => diff::run(args, app, terminal).await,
@@ -140,7 +142,7 @@ pub fn without_home(
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Args::command(), "archie", &mut script);
-            Console::new().line(String::from_utf8_lossy(&script).trim_end());
+            Console::new().verbatim(String::from_utf8_lossy(&script).trim_end());
             Ok(Exit::Done)
         }
         _ => anyhow::bail!("this command needs the store"),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use archie_agent::printable::one_line;
+use archie_agent::style::{Face, Style};
 use archie_agent::user_folder::{Access, read_named_file, resolve_named, write_named_file};
 use archie_agent::{Agent, Exit, Terminal, Waiting, state_of};
 use archie_sheet::book::mirror::Form;
@@ -430,8 +431,24 @@ impl Terminal for AcceptingTerminal<'_> {
         self.session.terminal.line(text);
     }
 
+    fn line_of(&self, parts: &[(Face, &str)]) {
+        self.session.terminal.line_of(parts);
+    }
+
+    fn verbatim(&self, text: &str) {
+        self.session.terminal.verbatim(text);
+    }
+
     fn markdown(&self, text: &str) {
         self.session.terminal.markdown(text);
+    }
+
+    fn label(&self, text: &str) {
+        self.session.terminal.label(text);
+    }
+
+    fn style(&self) -> Style {
+        self.session.terminal.style()
     }
 
     fn piece(&self, text: &str) {

@@ -1,18 +1,23 @@
-//! `archie threads`, `show`, `history`, `export`, `import` and `delete`.
+//! `archie threads`, `show`, `export`, `import` and `delete`.
 
 use anyhow::{Context, bail};
-use archie_agent::printable::one_line;
+use archie_agent::clock::now;
+use archie_agent::layout::{columns, cut};
+use archie_agent::printable::{counted, one_line};
+use archie_agent::style::Face;
+use archie_agent::time_text::ago;
 use archie_agent::user_folder::{Access, read_named_file, write_named_file};
-use archie_agent::{Exit, Terminal, each_entry};
-use serde_json::{Value as Json, json};
+use archie_agent::value_diff::value_line;
+use archie_agent::{Exit, Terminal};
+use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::{Status, ThreadQuery, ThreadRow};
-use superstep::{Archive, Seq, Timestamp};
+use superstep::{Archive, ThreadId, Timestamp};
 use superstep_server::ThreadFiles as _;
 
 use super::files;
 use crate::app::App;
 use crate::cli::args::{DeleteArgs, FileArgs, ImportArgs, ThreadArgs, ThreadsArgs};
-use crate::inbox::{self, InboxItem};
+use crate::inbox::{self, InboxItem, ShortIds};
 use crate::thread_files::AgentFiles;
 
 pub(super) async fn list(
@@ -35,22 +40,105 @@ pub(super) async fn list(
         terminal
             .line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
     }
-    for row in &rows {
-        let title = row
-            .metadata
-            .get("title")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        terminal.line(&format!(
-            "{}  {:<8} {:<9} {}  {}",
-            row.thread,
-            row.graph,
-            row.head.status.as_str(),
-            time(row.updated),
-            one_line(title)
-        ));
+    let ids = thread_ids(app, &rows).await?;
+    let lines: Vec<ThreadLine> = rows.iter().map(|row| ThreadLine::new(row, &ids)).collect();
+    let widest = |of: fn(&ThreadLine) -> &str| {
+        let widths = lines.iter().map(|line| columns(of(line)));
+        widths.max().unwrap_or_default()
+    };
+    let widths = [
+        widest(|line| &line.id),
+        widest(|line| &line.agent),
+        widest(|line| line.status),
+        widest(|line| &line.when),
+    ];
+    for line in &lines {
+        line.print(widths, terminal);
     }
     Ok(Exit::Done)
+}
+
+/// A thread in a list for people.
+struct ThreadLine {
+    id: String,
+    agent: String,
+    status: &'static str,
+    face: Face,
+    when: String,
+    title: String,
+}
+
+impl ThreadLine {
+    fn new(row: &ThreadRow, ids: &ShortIds) -> Self {
+        let title = row.metadata.get("title").and_then(Json::as_str);
+        let (status, face) = status_words(row.head.status);
+        Self {
+            id: short_thread_id(ids, &row.thread),
+            agent: row.graph.clone(),
+            status,
+            face,
+            when: ago(row.updated.0, now().0),
+            title: title.unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// Prints the thread on one line. At a terminal, the title is cut so that the line fits.
+    fn print(&self, widths: [usize; 4], terminal: &dyn Terminal) {
+        let padded = |text: &str, width: usize| {
+            let blanks = " ".repeat(width.saturating_sub(columns(text)));
+            format!("{text}{blanks}  ")
+        };
+        let (id, agent) = (padded(&self.id, widths[0]), padded(&self.agent, widths[1]));
+        let status = padded(self.status, widths[2]);
+        let when = padded(&self.when, widths[3]);
+        let used = [&id, &agent, &status, &when].map(|part| columns(part));
+        let used: usize = used.iter().sum();
+        let title = match terminal.columns() {
+            Some(width) => cut(&one_line(&self.title), width.saturating_sub(used).max(TITLE_MIN)),
+            None => one_line(&self.title),
+        };
+        terminal.line_of(&[
+            (Face::Bold, &id),
+            (Face::Plain, &agent),
+            (self.face, &status),
+            (Face::Dim, &when),
+            (Face::Plain, &title),
+        ]);
+    }
+}
+
+/// Returns the ids that a short thread id must differ from: those of the listed and of the newest threads.
+async fn thread_ids(app: &App, listed: &[ThreadRow]) -> anyhow::Result<ShortIds> {
+    let newest = app.rows(ThreadQuery::default(), COMPARED).await?;
+    let ids = listed.iter().chain(&newest).map(|row| &row.thread);
+    Ok(ShortIds::of(ids.map(|id| id.to_string())))
+}
+
+fn short_thread_id(ids: &ShortIds, id: &ThreadId) -> String {
+    let id = id.to_string();
+    let short = ids.shorten_to(&id, SHORT_ID_CHARS);
+    match short.ends_with('-') {
+        true => id.chars().take(short.chars().count() + 1).collect(),
+        false => short,
+    }
+}
+
+/// Returns the beginning of a thread's id that none of the newest threads shares, with at least eight characters.
+pub(super) async fn short_id(app: &App, id: &ThreadId) -> anyhow::Result<String> {
+    let ids = thread_ids(app, &[]).await?;
+    Ok(short_thread_id(&ids, id))
+}
+
+/// Returns the status of a thread as people say it, and its face.
+pub(super) fn status_words(status: Status) -> (&'static str, Face) {
+    match status {
+        Status::Idle => ("finished", Face::Plain),
+        Status::Running => ("running", Face::Ok),
+        Status::Paused => ("waiting for you", Face::Waiting),
+        Status::Failed => ("failed", Face::Error),
+        Status::Cancelled => ("cancelled", Face::Error),
+        Status::StepLimit => ("step limit", Face::Error),
+    }
 }
 
 pub(super) async fn show(
@@ -84,78 +172,79 @@ pub(super) async fn show(
         terminal.json(&shown);
         return Ok(Exit::Done);
     }
-    terminal.line(&format!(
-        "{}  {}  {}  entry {}",
-        row.thread,
-        row.graph,
-        row.head.status.as_str(),
-        state.seq.0
-    ));
-    terminal.line(&format!(
-        "made {}, changed {}",
-        time(row.created),
-        time(row.updated)
-    ));
+    let title = row.metadata.get("title").and_then(Json::as_str);
+    if let Some(title) = title.filter(|title| !title.is_empty()) {
+        terminal.line_of(&[(Face::Bold, &one_line(title))]);
+    }
+    let (status, face) = status_words(row.head.status);
+    let at = now().0;
+    let begun = format!("started {}", ago(row.created.0, at));
+    let changed = format!("changed {}, at entry {}", ago(row.updated.0, at), state.seq.0);
+    terminal.line_of(&[
+        (Face::Plain, &row.graph),
+        (Face::Plain, ", "),
+        (face, status),
+        (Face::Plain, &format!(", {begun}, {changed}")),
+    ]);
+    terminal.line(&format!("thread {}", row.thread));
     for item in &items {
-        terminal.line(&format!("asks: {}", short(&json!(item.asked.summary()))));
+        let summary = cut(&item.asked.summary(), SUMMARY_COLUMNS);
+        terminal.line_of(&[(Face::Waiting, "asks: "), (Face::Plain, &summary)]);
         terminal.line(&format!("answer it with `archie inbox {}`", item.short_id));
     }
     if let Json::Object(fields) = &values {
-        for (name, value) in fields {
-            terminal.line(&format!("{name}: {}", short(value)));
-        }
+        show_fields(fields, terminal);
     }
     if row.head.status == Status::Paused {
         terminal.line(&format!("resume with `archie resume {}`", row.thread));
     }
+    terminal.aside(&format!(
+        "`archie history {}` says what happened; `--json` shows every value in full",
+        short_id(app, &row.thread).await?
+    ));
     Ok(Exit::Done)
 }
 
-pub(super) async fn history(
-    args: &ThreadArgs,
-    app: &App,
-    terminal: &dyn Terminal,
-) -> anyhow::Result<Exit> {
-    let (thread, _) = app.find(&args.thread).await?;
-    let mut all = Vec::new();
-    each_entry(&*thread, Seq(0), |past| {
-        let stop = past.entry.stop.as_ref().map(stop_word);
-        all.push(json!({
-            "entry": past.seq.0,
-            "parent": past.entry.parent.0,
-            "at": past.entry.at.0,
-            "kind": format!("{:?}", past.entry.kind).to_lowercase(),
-            "nodes": nodes_of(&past.entry),
-            "stop": stop,
-        }));
-        Ok(())
-    })
-    .await?;
-    if args.json {
-        terminal.json(&Json::Array(all));
-        return Ok(Exit::Done);
+/// Prints the fields that hold something, one line each, and the names of the others.
+fn show_fields(fields: &Map<String, Json>, terminal: &dyn Terminal) {
+    let is_empty = |value: &Json| match value {
+        Json::Null => true,
+        Json::String(text) => text.trim().is_empty(),
+        Json::Array(items) => items.is_empty(),
+        Json::Object(fields) => fields.is_empty(),
+        Json::Bool(_) | Json::Number(_) => false,
+    };
+    for (name, value) in fields.iter().filter(|(_, value)| !is_empty(value)) {
+        let begin = format!("  {}: ", one_line(name));
+        let room = LINE_COLUMNS.saturating_sub(columns(&begin)).max(TITLE_MIN);
+        terminal.line_of(&[
+            (Face::Plain, &begin),
+            (Face::Plain, &cut(&field_text(value), room)),
+        ]);
     }
-    for line in all {
-        let nodes = line["nodes"].as_array().map(|nodes| {
-            nodes
-                .iter()
-                .filter_map(Json::as_str)
-                .collect::<Vec<_>>()
-                .join(", ")
-        });
-        terminal.line(&format!(
-            "{:>5}  {}  {:<8} {}{}",
-            line["entry"],
-            time(Timestamp(line["at"].as_i64().unwrap_or(0))),
-            line["kind"].as_str().unwrap_or_default(),
-            nodes.unwrap_or_default(),
-            line["stop"]
-                .as_str()
-                .map(|stop| format!("  {stop}"))
-                .unwrap_or_default(),
-        ));
+    let empty = fields.iter().filter(|(_, value)| is_empty(value));
+    let empty: Vec<_> = empty.map(|(name, _)| one_line(name)).collect();
+    if !empty.is_empty() {
+        terminal.line_of(&[
+            (Face::Dim, "  empty: "),
+            (Face::Dim, &empty.join(", ")),
+        ]);
     }
-    Ok(Exit::Done)
+}
+
+/// Returns a value for a line of its own: a list by its length and its last item.
+fn field_text(value: &Json) -> String {
+    match value {
+        Json::Array(items) => {
+            let count = counted(items.len(), "item");
+            let last = items.last().map(value_line).unwrap_or_default();
+            match items.len() {
+                1 => format!("{count}: {last}"),
+                _ => format!("{count}, the last one: {last}"),
+            }
+        }
+        other => value_line(other),
+    }
 }
 
 pub(super) async fn export(
@@ -251,7 +340,9 @@ fn status_of(text: &str) -> anyhow::Result<Status> {
         Status::Cancelled,
         Status::StepLimit,
     ];
-    match all.into_iter().find(|status| status.as_str() == text) {
+    // The words that the list shows are as good as the names in JSON.
+    let is_meant = |status: &Status| status.as_str() == text || status_words(*status).0 == text;
+    match all.into_iter().find(is_meant) {
         Some(status) => Ok(status),
         None => bail!(
             "`{text}` is not a status; there are {}",
@@ -260,44 +351,9 @@ fn status_of(text: &str) -> anyhow::Result<Status> {
     }
 }
 
-fn nodes_of(entry: &superstep::checkpoint::format::Entry) -> Vec<String> {
-    use superstep::checkpoint::format::Change;
-    let nodes = entry.changes.iter().flat_map(|change| match change {
-        Change::FrameAdvanced(advanced) => advanced
-            .writes
-            .iter()
-            .map(|write| write.node.to_string())
-            .collect::<Vec<_>>(),
-        Change::AttemptFailed(failed) => vec![format!("{} failed", failed.failure.node)],
-        _ => Vec::new(),
-    });
-    nodes.collect()
-}
-
-fn stop_word(stop: &superstep::checkpoint::format::Stop) -> &'static str {
-    use superstep::checkpoint::format::Stop;
-    match stop {
-        Stop::Finished => "finished",
-        Stop::Paused { .. } => "asks",
-        Stop::Breakpoint(_) => "breakpoint",
-        Stop::StepLimit => "limit",
-        Stop::Failed(_) => "failed",
-        Stop::Cancelled => "cancelled",
-        Stop::Drained => "handed back",
-    }
-}
-
-/// Formats a value on one line, cut to 100 characters.
+/// Formats a value on one line, cut to 100 columns after a word.
 pub(super) fn short(value: &Json) -> String {
-    let text = match value {
-        Json::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let line = text.replace('\n', " ");
-    match line.chars().count() > SHORT_CHARS {
-        true => format!("{}…", line.chars().take(SHORT_CHARS).collect::<String>()),
-        false => line,
-    }
+    cut(&value_line(value), SHORT_COLUMNS)
 }
 
 /// Formats a time for a person, in UTC.
@@ -306,7 +362,17 @@ pub(super) fn time(at: Timestamp) -> String {
     moment.format("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-const SHORT_CHARS: usize = 100;
+const SHORT_COLUMNS: usize = 100;
+/// Minimum length of the short id of a thread.
+const SHORT_ID_CHARS: usize = 8;
+/// Number of threads that a short id is compared with, besides the listed ones.
+const COMPARED: u32 = 1_000;
+/// Columns that a title or a value gets in any case.
+const TITLE_MIN: usize = 16;
+/// Columns of a line of `archie show`.
+const LINE_COLUMNS: usize = 78;
+/// Columns of what a thread asks, in `archie show`.
+const SUMMARY_COLUMNS: usize = 200;
 
 /// Maximum size of an exported thread, in bytes.
 const ARCHIVE_BYTES_MAX: u64 = 2 << 30;

@@ -4,7 +4,9 @@
 
 use std::path::PathBuf;
 
+use archie_agent::layout::{self, wrap};
 use archie_agent::printable::{counted, grouped, printable};
+use archie_agent::style::Face;
 use archie_agent::{Agent, InterruptRequest, Output, Terminal, private_file};
 use superstep::ThreadId;
 
@@ -40,11 +42,32 @@ pub async fn display(
             short_digest(&asked.digest())
         ));
     }
+    if agent.ui().is_markdown(asked) && !session.json && !asked.may_permit_effect() {
+        session.terminal.markdown(&text);
+        return Ok(agent.ui().is_complete(asked));
+    }
     let is_whole = page(&session.output(), &text)? && agent.ui().is_complete(asked);
     if is_whole && asked.may_permit_effect() {
         record_display(session.app, asked).await?;
     }
     Ok(is_whole)
+}
+
+/// Says at a terminal what may be answered and what each answer causes.
+pub(crate) fn show_effects(terminal: &dyn Terminal, agent: &Agent, asked: &InterruptRequest) {
+    if terminal.page_size().is_none() {
+        return;
+    }
+    let effects = agent.ui().answer_effects(asked);
+    let widest = effects.iter().map(|(word, _)| layout::columns(word)).max();
+    let width = widest.unwrap_or_default();
+    for (word, effect) in effects {
+        let blanks = " ".repeat(width.saturating_sub(layout::columns(word)));
+        terminal.line_of(&[
+            (Face::Bold, &format!("  {word}{blanks}  ")),
+            (Face::Plain, effect),
+        ]);
+    }
 }
 
 /// Shows a text, one screen at a time at a terminal. Returns whether all of it was shown.
@@ -89,9 +112,14 @@ pub(crate) fn page(output: &Output<'_>, text: &str) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Returns how many rows of the screen a line takes.
-fn height(line: &str, columns: usize) -> usize {
-    line.chars().count().div_ceil(columns.max(1)).max(1)
+/// Returns how many rows of the screen a line takes, broken between words.
+pub(crate) fn height(line: &str, columns: usize) -> usize {
+    let lines = wrap(&printable(line), columns);
+    // The terminal breaks a word that is longer than a row.
+    let rows = lines
+        .split('\n')
+        .map(|line| layout::columns(line).div_ceil(columns.max(1)).max(1));
+    rows.sum()
 }
 
 /// Returns the path of the file with the whole text of a long item.

@@ -10,7 +10,7 @@ pub mod screen;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archie_agent::printable::summary_line;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::Value as Json;
@@ -19,6 +19,7 @@ use superstep::checkpoint::{InterruptQuery, InterruptRow, Page, ThreadQuery};
 use superstep::run::{OpenInterrupt, open_interrupts};
 
 use crate::app::App;
+use crate::edit_dialog;
 use crate::session::{Session, read_answer};
 pub use approval::{Naming, Refusal};
 
@@ -81,7 +82,7 @@ impl ShortIds {
         Ok(Self::of(ids.map(|id| id.to_string())))
     }
 
-    fn of(ids: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn of(ids: impl IntoIterator<Item = String>) -> Self {
         let mut ids: Vec<_> = ids.into_iter().collect();
         ids.sort_unstable();
         Self(ids)
@@ -89,6 +90,11 @@ impl ShortIds {
 
     /// Returns the shortest prefix of an id, with at least six characters, that no other loaded item has.
     pub fn shorten(&self, id: &str) -> String {
+        self.shorten_to(id, SHORT_ID_CHARS)
+    }
+
+    /// Returns the shortest prefix of an id, with at least `chars_min` characters, that no other id has.
+    pub(crate) fn shorten_to(&self, id: &str, chars_min: usize) -> String {
         let at = self.0.partition_point(|other| other.as_str() < id);
         // In a sorted list, the ids with the longest common prefix are neighbours.
         let before = at.checked_sub(1).and_then(|at| self.0.get(at));
@@ -96,7 +102,7 @@ impl ShortIds {
         let after = self.0[at..].iter().find(|other| *other != id);
         let neighbours = before.into_iter().chain(after);
         let shared = neighbours.map(|other| shared_chars(id, other)).max();
-        let length = shared.map_or(0, |shared| shared + 1).max(SHORT_ID_CHARS);
+        let length = shared.map_or(0, |shared| shared + 1).max(chars_min);
         id.chars().take(length).collect()
     }
 }
@@ -285,7 +291,12 @@ pub async fn answer(
     }
     let (thread, row) = app.find(&item.open.row.thread.to_string()).await?;
     let agent = app.agent(&row.graph)?;
-    let answer = read_answer(agent, &item.open, words)?;
+    let answer = match edit_dialog::is_asked_for(words, agent.ui(), &item.asked, terminal) {
+        true => edit_dialog::run(&item.asked, terminal)
+            .await?
+            .context("the call was not edited; the question stays open")?,
+        false => read_answer(agent, &item.open, words)?,
+    };
     let session = Session {
         app,
         terminal,

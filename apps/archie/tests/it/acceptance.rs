@@ -303,5 +303,5 @@ fn the_shell_works_piped() {
     let out = ran.out();
     assert!(out.contains("archie> analyze --query"), "{out}");
     assert!(out.contains("saved ./notes/analysis_result.md"), "{out}");
-    assert!(out.contains("idle"), "{out}");
+    assert!(out.contains("finished"), "{out}");
 }

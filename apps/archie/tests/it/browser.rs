@@ -193,9 +193,9 @@ const WORDS: [&str; 28] = [
     "td",
     "a",
 ];
-const VIEWER: [&str; 11] = [
+const VIEWER: [&str; 16] = [
     "style", "nav", "main", "section", "figure", "details", "summary", "svg", "rect", "line",
-    "text",
+    "text", "polygon", "input", "label", "fieldset", "script",
 ];
 
 /// A repository whose every name is a stranger's, its pages of before, and a model that writes them down.
@@ -268,6 +268,12 @@ fn the_viewer_shows_sixty_texts_and_does_nothing() {
     let dom = opened(&workdir.path("out/index.html"), &workdir.path(""));
     assert!(dom.contains("architecture documentation"), "{dom}");
     is_inert(&dom, &[&WORDS[..], &VIEWER[..]].concat());
+    // The search is the only script, and it ran: it shows its box.
+    let scripts = tags(&dom).into_iter().filter(|tag| tag.starts_with("script"));
+    assert_eq!(scripts.collect::<Vec<_>>(), ["script"]);
+    let is_search = |tag: &&str| tag.starts_with("input id=\"search\"");
+    let search = tags(&dom).into_iter().find(is_search).unwrap();
+    assert!(!search.contains("hidden"), "{search}");
     for at in 1..=60 {
         assert!(dom.contains(&format!("Q{at:02} ")), "Q{at:02} is not there");
     }

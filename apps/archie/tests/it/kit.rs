@@ -189,9 +189,15 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
             && bare.starts_with("20")
             && bare.chars().filter(|c| *c == '-').count() == 2;
         let is_hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+        // The beginning of an id, with a dash.
+        let is_short_id = bare.len() > 9
+            && bare.as_bytes()[8] == b'-'
+            && bare.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
         let is_time = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
         let name = if is_id {
             "ID"
+        } else if is_short_id {
+            "SHORT"
         } else if is_hex && bare.len() == 16 {
             "DIGEST"
         } else if is_hex && (6..9).contains(&bare.len()) {

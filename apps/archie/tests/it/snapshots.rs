@@ -39,6 +39,11 @@ fn threads(workdir: &Workdir) -> (String, String) {
 
 /// In a terminal of eighty columns, without its control characters.
 fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
+    plain(&written_to_terminal(workdir, args, 80))
+}
+
+/// Every byte that is written to a terminal.
+fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String {
     let program = workdir.command();
     let words = args.iter().map(|word| format!("'{word}'"));
     let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
@@ -49,18 +54,17 @@ fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
         "-q",
         "-e",
         "-c",
-        &format!("stty cols 80; {}", words.join(" ")),
+        &format!("stty cols {columns}; {}", words.join(" ")),
         "/dev/null",
     ]);
     script.current_dir(workdir.path("")).env_clear();
-    script.envs(
+    script.env("TERM", "xterm").envs(
         program
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let shown = script.env("TERM", "xterm").stdin(Stdio::null()).output();
-    let shown = String::from_utf8_lossy(&shown.unwrap().stdout).into_owned();
-    plain(&shown)
+    let shown = script.stdin(Stdio::null()).output();
+    String::from_utf8_lossy(&shown.unwrap().stdout).into_owned()
 }
 
 /// Without colours, moves of the cursor and what a spinner drew.
@@ -134,6 +138,49 @@ fn every_output_and_its_json() {
             insta::assert_snapshot!(format!("json-{name}"), told);
         }
     });
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_and_no_word_is_broken() {
+    let workdir = workdir();
+    let (waits, done) = threads(&workdir);
+    let (waits, done) = (waits.as_str(), done.as_str());
+    let commands: [&[&str]; 6] = [
+        &["threads"],
+        &["show", done],
+        &["history", done],
+        &["diff", waits, done],
+        &["resume", done],
+        &["doctor"],
+    ];
+    for columns in [80, 120] {
+        for args in commands {
+            let shown = plain(&written_to_terminal(&workdir, args, columns));
+            for line in shown.lines() {
+                let width = line.chars().count();
+                // A path or an id is one word, which may be longer than a line.
+                let is_one_word = line.split_whitespace().count() == 1;
+                assert!(
+                    width <= columns as usize || is_one_word,
+                    "{args:?}: {line:?}\n{shown}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_have_a_meaning_and_can_be_turned_off() {
+    let threads = |workdir: &Workdir| written_to_terminal(workdir, &["threads"], 80);
+    let coloured = threads(&workdir());
+    assert!(coloured.contains("\u{1b}[33mwaiting for you"), "{coloured:?}");
+    for (name, value) in [("NO_COLOR", "1"), ("ARCHIE_PLAIN", "1"), ("TERM", "dumb")] {
+        let plain = threads(&workdir().with_environment(name, value));
+        assert!(plain.contains("waiting for you"), "{plain:?}");
+        assert!(!plain.contains('\u{1b}'), "{name}: {plain:?}");
+    }
+    let piped = workdir().run(&["threads"], "").out();
+    assert!(!piped.contains('\u{1b}'), "{piped:?}");
 }
 
 /// JSON with its fields in order and without what differs each time.

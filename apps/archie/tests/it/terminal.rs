@@ -154,7 +154,7 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     terminal.types("threads \\");
     terminal.types("--status paused");
     let screen = terminal.shows(PROMPT);
-    assert!(screen.contains("paused"), "{screen}");
+    assert!(screen.contains("waiting for you"), "{screen}");
 }
 
 #[test]
@@ -185,6 +185,72 @@ fn a_yes_to_an_unseen_item_displays_it_page_by_page_and_asks() {
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("sent 1 message"), "{screen}");
     assert_eq!(crate::mail::sent(&workdir).len(), 1);
+}
+
+#[test]
+fn edit_opens_an_editor_shows_the_changes_and_sends_what_was_agreed_to() {
+    let (workdir, id, ..) = crate::approvals::with_many_recipients();
+    let workdir = workdir.with_environment("EDITOR", "sed -i 's/Line 99 of/Row 99 of/'");
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types(&format!("inbox {id}"));
+    terminal.shows("q: stop --");
+    terminal.types("a");
+    let screen = terminal.shows("accept, edit, response, ignore:");
+    assert!(screen.contains("accept      send this mail as shown"), "{screen}");
+    terminal.types("edit");
+    let screen = terminal.shows("[y/N]");
+    assert!(
+        screen.contains("- Line 99 of the draft.") && screen.contains("+ Row 99 of the draft."),
+        "{screen}"
+    );
+    assert!(crate::mail::sent(&workdir).is_empty());
+    terminal.types("y");
+    terminal.shows(PROMPT);
+    let sent = crate::mail::sent(&workdir);
+    assert_eq!(sent.len(), 1);
+    assert!(sent[0].contains("Row 99 of the draft."), "{}", sent[0]);
+}
+
+#[test]
+fn the_demo_pauses_between_agents_and_keeps_what_it_made() {
+    let workdir = Workdir::scripted(&json!([]))
+        .with_environment("ARCHIE_PYTHON", &superstep_conformance::services::program("sandbox"));
+    let temporary = workdir.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let workdir = workdir.with_environment("TMPDIR", temporary.to_str().unwrap());
+    let program = workdir.command();
+    let program = program.get_program().to_str().unwrap().to_owned();
+    let terminal = Terminal::open_with(&workdir, &[&program, "demo"]);
+    for agent in ["analyze", "docs", "atris", "email_assistant"] {
+        let screen = terminal.shows("q to stop:");
+        assert!(screen.contains(&format!(": {agent}")), "{screen}");
+        assert!(!screen.contains("+queryType"), "{screen}");
+        terminal.presses("Enter");
+        // The next agent has begun.
+        let begun = Instant::now();
+        while terminal.screen().trim_end().ends_with("q to stop:") {
+            assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+            std::thread::sleep(LOOK);
+        }
+    }
+    let begun = Instant::now();
+    let screen = loop {
+        let screen = terminal.screen();
+        if screen.contains("Studio at http") {
+            break screen;
+        }
+        assert!(begun.elapsed() < 3 * PATIENCE, "{screen}");
+        std::thread::sleep(LOOK);
+    };
+    assert!(screen.contains("What to try next"), "{screen}");
+    assert!(screen.contains("Nothing was called or changed: you said no."), "{screen}");
+    terminal.presses("C-c");
+    terminal.until_gone();
+    let folder = std::fs::read_dir(&temporary).unwrap().next().unwrap();
+    let folder = folder.unwrap().path();
+    assert!(folder.join("analyze/notes/analysis_result.md").is_file());
+    assert!(folder.join("docs/shop/.arch-docs/index.html").is_file());
 }
 
 /// A model server that breaks its first stream in the middle of a word, and then answers.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use superstep_core::label::Verdict;
+use superstep_core::label::{Label, Labels, Verdict};
 use superstep_core::{Interrupt, NodeError, schema};
 
 use crate::approval::{Approval, When};
@@ -126,9 +126,7 @@ async fn need(
     };
     let by_labels = match verdict {
         Verdict::Accepted => None,
-        Verdict::NeedsApproval(labels) => Some(format!(
-            "The arguments were made from data labeled {labels}, which this tool does not take unasked."
-        )),
+        Verdict::NeedsApproval(labels) => Some(reason_to_ask(&labels)),
         Verdict::Refused(labels) => {
             let why = format!(
                 "`{}` was not called: it must not be given data labeled {labels}, and nobody can allow it.",
@@ -152,6 +150,26 @@ async fn need(
         (None, false) => Need::No,
         (why, _) => Need::Yes { why },
     })
+}
+
+/// Says to a person why they are asked about a call that was made from labeled data.
+fn reason_to_ask(labels: &Labels) -> String {
+    let read = labels.iter().map(|label| match label {
+        label if *label == Label::PRIVATE => "your private data".to_owned(),
+        label if *label == Label::UNTRUSTED => "text from outside".to_owned(),
+        label => format!("data marked `{label}`"),
+    });
+    let mut why = format!(
+        "You are asked because the agent had read {} when it wrote this call.",
+        read.collect::<Vec<_>>().join(" and ")
+    );
+    if labels.iter().any(|label| *label == Label::UNTRUSTED) {
+        why.push_str(" Such text may try to make it do something that you do not want.");
+    }
+    if labels.iter().any(|label| *label == Label::PRIVATE) {
+        why.push_str(" Check that nothing private leaves with it.");
+    }
+    why
 }
 
 fn question(

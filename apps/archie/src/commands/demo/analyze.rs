@@ -63,7 +63,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     }
     script.finish()?;
     person.line(&format!("archie> trace {}", row.thread));
-    person.line(thread.trace().await?.to_string().trim_end());
+    person.verbatim(thread.trace().await?.to_string().trim_end());
     Ok(())
 }
 

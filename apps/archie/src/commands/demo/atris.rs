@@ -34,7 +34,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         ("Show track", Exit::Done),
         ("favorite track D7KyD user_id=nlGNe", Exit::Failed),
     ] {
-        person.line(&format!("archie> atris \"{query}\" --offline --debug"));
+        person.line(&format!("archie> atris \"{query}\" --offline"));
         let args = AtrisArgs {
             query: Some(query.to_owned()),
             api: None,
@@ -43,7 +43,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
             log_state: None,
             thread: thread.clone(),
             offline: true,
-            debug: true,
+            debug: false,
             json: false,
             command: None,
         };
@@ -62,7 +62,7 @@ fn check_answers(state: &AtrisState) -> anyhow::Result<()> {
         said.len() == 6 && said[1].contains("1. \"Example Track\" by Example Artist (1,234 plays)"),
         "it said {said:?}"
     );
-    ensure!(said[5].contains("a person said no"), "it said {said:?}");
+    ensure!(said[5].contains("you said no"), "it said {said:?}");
     let kept = AtrisState {
         llm: state.llm.clone(),
         selected_host: state.selected_host.clone(),

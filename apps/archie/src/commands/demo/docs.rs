@@ -93,8 +93,6 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
     person.line("archie> docs ./shop --check    # after src/cash.rs was added");
     let stale = handle_docs_command(&check, "", &session).await?;
     ensure!(stale == Exit::Failed, "the pages should be stale");
-    person.line(&format!("archie> trace {}", row.thread));
-    person.line(thread.trace().await?.to_string().trim_end());
     Ok(())
 }
 

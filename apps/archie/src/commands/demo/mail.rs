@@ -47,6 +47,7 @@ pub(super) async fn tour(home: &Path, console: &Console, quiet: bool) -> anyhow:
                 answer: answer.into_iter().collect(),
                 digest: None,
                 all: false,
+                plain: true,
                 limit: 50,
                 json: false,
             };

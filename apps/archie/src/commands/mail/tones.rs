@@ -68,7 +68,7 @@ async fn tones(args: &TonesArgs, app: &App, terminal: &dyn Terminal) -> anyhow::
     let spent = drafts.iter().map(|draft| &draft.spent);
     let spent = spent.fold(UsageTotal::default(), UsageTotal::plus);
     if spent.calls > 0 {
-        terminal.aside(&format!("({spent})"));
+        terminal.aside(&format!("({})", spent.known()));
     }
     let wordings = digest("tones", &drafts_json(&now, &drafts));
     let shown_before: String = app.recall(SHOWN, &item.id()).await?;
@@ -207,7 +207,7 @@ fn picked(
         (None, true) => return Ok(None),
         (None, false) => {
             let last = drafts.len();
-            let ask = format!("Send which one, 0 to {last}? Nothing leaves the question open: ");
+            let ask = format!("Send which one, 0 to {last}? Enter sends none: ");
             terminal.ask(&ask)?.unwrap_or_default()
         }
     };

@@ -79,10 +79,10 @@ async fn who_says_no_is_heard() {
     let (lab, server) = paused(FAVORITE).await;
     lab.reply("t", json!({ "type": "ignore" })).await;
     assert_eq!(server.writes(), 0);
-    assert!(
-        lab.answer("t").await.contains("a person said no"),
-        "{}",
-        lab.answer("t").await
+    // The words that a tool has for a model are not shown to a person.
+    assert_eq!(
+        lab.answer("t").await,
+        "Nothing was called or changed: you said no."
     );
 }
 

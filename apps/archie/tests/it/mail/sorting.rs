@@ -249,7 +249,7 @@ fn an_item_is_shown_with_the_mail_the_call_and_what_may_be_answered() {
     for part in [
         "To: bob@example.com",
         "> When is the report ready?",
-        "send_email_tool\n  response_text: On Friday.",
+        "\n| On Friday.\n",
         "accept, edit, response, ignore",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
