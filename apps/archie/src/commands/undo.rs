@@ -109,7 +109,7 @@ fn add_calls(write: &TaskWrite, tools: &mut Vec<String>) {
     for call in calls.filter_map(|event| event.decode::<CallSpan>().ok()) {
         let text = |name: &str| call.fields.get(name).and_then(Json::as_str);
         let only_reads = text(fields::TOOL_CLASS) == Some("read");
-        if call.span == TOOL.as_str() && !only_reads {
+        if call.span == TOOL && !only_reads {
             tools.push(text(fields::TOOL_NAME).unwrap_or(&call.name).to_owned());
         }
     }
