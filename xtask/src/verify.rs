@@ -60,7 +60,7 @@ fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()
     for step in steps.iter().filter(|step| step.profile <= results.profile) {
         eprintln!("\n=== {}", step.name);
         let start = Instant::now();
-        let ended = perform(&step.action, results.seed);
+        let ended = perform(&step.action, results.profile, results.seed);
         let result = StepResult {
             name: step.name,
             took: start.elapsed(),
@@ -92,7 +92,7 @@ pub(crate) enum Ended {
     Failed { why: String, report: Option<Json> },
 }
 
-fn perform(action: &Action, seed: u64) -> Ended {
+fn perform(action: &Action, profile: Profile, seed: u64) -> Ended {
     let done = match action {
         Action::Cargo { args, env } => {
             let mut command = cargo();
@@ -104,7 +104,7 @@ fn perform(action: &Action, seed: u64) -> Ended {
                 .envs(env.iter().copied());
             return execute(&mut command);
         }
-        Action::Tests => return execute(&mut tests()),
+        Action::Tests => return execute(&mut tests(profile)),
         Action::EachFeature => each_feature(),
         Action::MinimumRust => minimum_rust(),
         Action::Wasm => wasm(),
@@ -115,10 +115,15 @@ fn perform(action: &Action, seed: u64) -> Ended {
     })
 }
 
-fn tests() -> Command {
+fn tests(profile: Profile) -> Command {
     let mut command = cargo();
     if output_of(cargo().args(["nextest", "--version"])).is_ok() {
-        command.args(["nextest", "run", "--workspace", "--profile", "ci"]);
+        // `ci` leaves out what takes minutes; see .config/nextest.toml.
+        let set = match profile {
+            Profile::Short => "ci",
+            Profile::Long => "long",
+        };
+        command.args(["nextest", "run", "--workspace", "--profile", set]);
     } else {
         eprintln!(
             "cargo-nextest is not installed; `cargo test` does the same, one test binary after another"
