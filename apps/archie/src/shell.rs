@@ -397,8 +397,8 @@ fn flags(typed: &str, word: &str) -> Vec<String> {
         .collect()
 }
 
-const THREAD_COMMANDS: [&str; 8] = [
-    "resume", "show", "history", "fork", "diff", "trace", "export", "delete",
+const THREAD_COMMANDS: [&str; 9] = [
+    "resume", "show", "history", "fork", "undo", "diff", "trace", "export", "delete",
 ];
 
 /// Number of recent threads that completion offers.

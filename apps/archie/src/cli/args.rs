@@ -93,6 +93,8 @@ pub enum Command {
     History(ThreadArgs),
     /// Copy a thread at an entry to try another answer or model
     Fork(ForkArgs),
+    /// Take back the last answer if nothing has left because of it
+    Undo(ThreadArgs),
     /// Compare the states of two threads or entries
     Diff(DiffArgs),
     /// Read and answer open questions

@@ -30,6 +30,7 @@ mod sheet_diff;
 mod studio;
 mod threads;
 mod trace;
+mod undo;
 mod worker;
 
 use archie_agent::{AgentFactory, Exit, Terminal};
@@ -99,6 +100,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Show(args) => threads::show(args, app, terminal).await,
         Command::History(args) => history::run(args, app, terminal).await,
         Command::Fork(args) => fork::run(args, app, terminal).await,
+        Command::Undo(args) => undo::run(args, app, terminal).await,
         Command::Diff(args) => diff::run(args, app, terminal).await,
         Command::Inbox(args) => inbox::run(args, app, terminal).await,
         Command::Trace(args) => trace::trace(args, app, terminal).await,

@@ -43,3 +43,4 @@ mod terminal;
 mod tmux;
 mod tokens;
 mod trace_export;
+mod undo;

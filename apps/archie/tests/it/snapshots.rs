@@ -118,7 +118,7 @@ fn every_output_and_its_json() {
         ("threads", &["threads"]),
         ("show", &["show", waits]),
         ("history", &["history", done]),
-        ("inbox", &["inbox"]),
+        ("inbox", &["inbox", "--plain"]),
         ("inbox-all", &["inbox", "--all"]),
         ("diff", &["diff", waits, done]),
         ("graph", &["graph", "analyze"]),

@@ -12,7 +12,7 @@ use crate::json_rpc::RpcError;
 /// A message of a client.
 #[derive(Debug, PartialEq)]
 pub(super) struct SentMessage {
-    id: Option<String>,
+    id: String,
     /// Name of the context, if the client knows one.
     pub(super) context: Option<String>,
     /// The task that the message continues.
@@ -37,13 +37,15 @@ impl SentMessage {
         if let Some("agent" | "ROLE_AGENT") = message["role"].as_str() {
             return Err(RpcError::invalid_params("send messages of the role `user`"));
         }
+        let id = text("messageId");
+        let id = id.ok_or_else(|| RpcError::invalid_params("`message.messageId` must be a text"))?;
         let parts = message.get("parts").and_then(Json::as_array);
         let parts = parts.filter(|parts| !parts.is_empty());
         let parts = parts
             .ok_or_else(|| RpcError::invalid_params("`message.parts` must be a list of parts"))?;
         let configuration = params.get("configuration").unwrap_or(&Json::Null);
         let mut sent = Self {
-            id: text("messageId"),
+            id,
             context: text("contextId"),
             task: text("taskId").map(|id| TaskName::parse(&id)).transpose()?,
             texts: Vec::new(),
@@ -52,7 +54,7 @@ impl SentMessage {
             // The names of 0.3 and 1.0; both wait by default.
             returns_at_once: configuration["blocking"] == false
                 || configuration["returnImmediately"] == true,
-            history_length: history_length(configuration),
+            history_length: history_length(configuration)?,
         };
         for part in parts {
             match read_part(part) {
@@ -101,29 +103,32 @@ impl SentMessage {
                 said.into_iter().chain(self.files.iter().cloned()).collect()
             }
         };
-        let mut message = json!({ "role": "user", "content": content });
-        if let Some(id) = &self.id {
-            message["id"] = id.as_str().into();
-        }
+        let message = json!({ "id": self.id, "role": "user", "content": content });
         input.insert(channel.to_owned(), json!([message]));
         Ok(Json::Object(input))
     }
 }
 
 #[test]
-fn a_message_without_parts_is_refused() {
+fn a_message_without_an_id_or_parts_is_refused() {
     for params in [
         json!({}),
         json!({ "message": "hi" }),
         json!({ "message": {} }),
-        json!({ "message": { "parts": [] } }),
-        json!({ "message": { "parts": "hi" } }),
-        json!({ "message": { "parts": [{ "kind": "smell" }] } }),
-        json!({ "message": { "role": "agent", "parts": [{ "text": "hi" }] } }),
+        json!({ "message": { "messageId": "1", "parts": [] } }),
+        json!({ "message": { "messageId": "1", "parts": "hi" } }),
+        json!({ "message": { "messageId": "1", "parts": [{ "kind": "smell" }] } }),
+        json!({ "message": { "messageId": "1", "role": "agent", "parts": [{ "text": "hi" }] } }),
+        json!({ "message": { "parts": [{ "text": "hi" }] } }),
+        json!({
+            "message": { "messageId": "1", "parts": [{ "text": "hi" }] },
+            "configuration": { "historyLength": -1 },
+        }),
     ] {
         assert!(SentMessage::read(&params).is_err(), "{params}");
     }
-    let sent = SentMessage::read(&json!({ "message": { "parts": [{ "text": "hi" }] } })).unwrap();
+    let params = json!({ "message": { "messageId": "1", "parts": [{ "text": "hi" }] } });
+    let sent = SentMessage::read(&params).unwrap();
     assert_eq!(sent.answer(), "hi");
     assert!(!sent.returns_at_once);
 }

@@ -118,7 +118,7 @@ async fn execute(
         }
         A2aOperation::Get => {
             let task = tasks.find(&TaskName::read(params)?).await?;
-            tasks.show(&task, history_length(params)).await?
+            tasks.show(&task, history_length(params)?).await?
         }
         A2aOperation::List => tasks.list(params).await?,
         A2aOperation::Cancel => {
@@ -202,9 +202,15 @@ fn check_version(headers: &HeaderMap) -> Result<(), RpcError> {
 }
 
 /// Returns how many messages of the conversation the client wants to see.
-fn history_length(params: &Json) -> Option<usize> {
-    let length = params.get("historyLength").and_then(Json::as_u64)?;
-    usize::try_from(length).ok()
+fn history_length(params: &Json) -> Result<Option<usize>, RpcError> {
+    match params.get("historyLength") {
+        None | Some(Json::Null) => Ok(None),
+        Some(length) => {
+            let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
+            let refused = || RpcError::invalid_params("`historyLength` must be a number, 0 or more");
+            Ok(Some(length.ok_or_else(refused)?))
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Lists of tasks.
 
 use serde_json::{Map, Value as Json, json};
-use superstep::ThreadId;
+use superstep::{ThreadId, Timestamp};
 use superstep::checkpoint::Page;
 use superstep::registry::RunQuery;
 
@@ -47,6 +47,10 @@ impl AgentTasks {
             if state.is_some_and(|state| shown["status"]["state"] != state) {
                 continue;
             }
+            let changed = shown["status"]["timestamp"].as_str().and_then(wire::read_time);
+            if wanted.changed_after.is_some_and(|after| changed.is_some_and(|at| at < after)) {
+                continue;
+            }
             if let Some(fields) = shown.as_object_mut().filter(|_| !wanted.with_artifacts) {
                 fields.remove("artifacts");
             }
@@ -70,6 +74,8 @@ impl AgentTasks {
 struct TaskList {
     thread: Option<ThreadId>,
     state: Option<TaskState>,
+    /// Only tasks whose status changed at this time or later.
+    changed_after: Option<Timestamp>,
     size: u32,
     offset: u32,
     history: Option<usize>,
@@ -89,6 +95,12 @@ impl TaskList {
                 RpcError::invalid_params("`status` is not a state of tasks of this server")
             })?),
         };
+        // The name of 1.0, and that of a draft.
+        let after = text("statusTimestampAfter").or_else(|| text("lastUpdatedAfter"));
+        let changed_after = after.map(|after| {
+            let refused = || RpcError::invalid_params("`statusTimestampAfter` is not a time, such as 2026-10-27T10:00:00Z");
+            wire::read_time(after).ok_or_else(refused)
+        });
         let size = match params.get("pageSize") {
             None | Some(Json::Null) => PAGE,
             Some(size) => {
@@ -105,9 +117,10 @@ impl TaskList {
         Ok(Self {
             thread: thread.transpose()?,
             state,
+            changed_after: changed_after.transpose()?,
             size,
             offset: offset.unwrap_or(0),
-            history: history_length(params),
+            history: history_length(params)?,
             with_artifacts: params["includeArtifacts"] == true,
         })
     }

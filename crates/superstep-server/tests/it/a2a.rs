@@ -227,8 +227,15 @@ async fn tasks_are_listed_a_page_at_a_time() {
         json!({ "pageSize": 1_000 }),
         json!({ "pageToken": "x" }),
         json!({ "status": "asleep" }),
+        json!({ "historyLength": -1 }),
+        json!({ "statusTimestampAfter": "-1" }),
     ] {
         assert_eq!(code(&client, "chat", "ListTasks", params).await, -32602);
+    }
+    for (after, count) in [("2020-01-01T00:00:00Z", 3), ("2900-01-01T00:00:00Z", 0)] {
+        let params = json!({ "statusTimestampAfter": after });
+        let listed = call(&client, "chat", "ListTasks", params).await;
+        assert_eq!(listed["tasks"].as_array().unwrap().len(), count, "{after}");
     }
 }
 

@@ -245,7 +245,8 @@ impl<'a> View<'a> {
         };
         let asked = entry.loaded.item.asked.clone();
         let form = asked.edit_form().context("this call has no arguments to edit")?;
-        let mut editing = std::pin::pin!(Editor::from_env()?.edit(&form));
+        let editor = Editor::from_env()?;
+        let mut editing = std::pin::pin!(editor.edit(&form));
         let edited = loop {
             tokio::select! {
                 edited = &mut editing => break edited?,

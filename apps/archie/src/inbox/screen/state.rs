@@ -264,7 +264,8 @@ impl InboxScreen {
         }
         self.entries.sort_by_key(Entry::rank);
         if self.selected_entry().is_none() {
-            self.selected = self.visible().next().map(Entry::id);
+            let first = self.visible().next().map(Entry::id);
+            self.selected = first;
         }
         let is_answerable = self.selected_entry().is_some_and(Entry::is_open);
         if !is_answerable && matches!(self.mode, Mode::Confirm { .. } | Mode::Review { .. }) {
