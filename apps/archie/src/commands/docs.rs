@@ -17,6 +17,7 @@ use archie_docs::state::AgentWorkflowConfig;
 use archie_docs::workflow::DocumentationWorkflow;
 use archie_docs::{DocsDeps, NAME, pages};
 use serde_json::json;
+use superstep_llm::Cost;
 
 use super::docs_versions::{DocsVersionsArgs, handle_docs_versions_command};
 use crate::session::Session;

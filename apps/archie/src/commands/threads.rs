@@ -138,6 +138,7 @@ pub(super) fn status_words(status: Status) -> (&'static str, Face) {
         Status::Failed => ("failed", Face::Error),
         Status::Cancelled => ("cancelled", Face::Error),
         Status::StepLimit => ("step limit", Face::Error),
+        Status::Deleted => ("being deleted", Face::Dim),
     }
 }
 
