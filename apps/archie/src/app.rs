@@ -78,7 +78,9 @@ impl App {
             let file = file.display();
             format!("cannot read {file}; delete it, and run `archie doctor` again")
         })?;
-        let models = Arc::new(ModelRegistry::with_profiles(profiles));
+        let models = ModelRegistry::with_profiles(profiles)
+            .with_openai_base_url(settings.openai_base_url.clone());
+        let models = Arc::new(models);
         let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
         let deps = deps(&settings, &models, &mcp, &memory);
         let mut agents: Vec<Arc<Agent>> = Vec::new();

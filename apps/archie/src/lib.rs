@@ -46,6 +46,7 @@ pub mod commands;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod inbox;
+mod model_offers;
 mod pace;
 mod program;
 mod running;
@@ -56,5 +57,5 @@ pub mod terminal;
 mod thread_files;
 pub mod trace_export;
 
-pub(crate) use program::complain;
+pub(crate) use program::{complain, complain_with};
 pub use program::run;

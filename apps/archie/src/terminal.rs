@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use archie_agent::printable::{Escaper, one_line, printable};
-use archie_agent::{Spinner, Terminal, Waiting};
+use archie_agent::{LineMark, Spinner, Terminal, Waiting};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::secret;
@@ -170,6 +170,27 @@ fn terminal_size() -> (usize, usize) {
     }
 }
 
+/// Breaks lines between words so that they fit `width` with `indent` before each of them. The caller prints what is before the
+/// first.
+fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let room = width.saturating_sub(indent).max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for line in text.lines() {
+        let mut wrapped = String::new();
+        for word in line.split(' ') {
+            let length = wrapped.chars().count();
+            if length > 0 && length + 1 + word.chars().count() > room {
+                lines.push(std::mem::take(&mut wrapped));
+            } else if length > 0 {
+                wrapped.push(' ');
+            }
+            wrapped.push_str(word);
+        }
+        lines.push(wrapped);
+    }
+    lines.join(&format!("\n{}", " ".repeat(indent)))
+}
+
 fn width() -> usize {
     terminal_size().0
 }
@@ -184,6 +205,25 @@ impl Terminal for Console {
     fn line(&self, text: &str) {
         self.close();
         self.print(&format!("{}\n", printable(text)));
+    }
+
+    fn marked_line(&self, mark: LineMark, text: &str) {
+        self.close();
+        let text = printable(text);
+        let text = match self.is_terminal {
+            true => wrap(&text, width(), mark.word().len()),
+            false => text,
+        };
+        let colour = match mark {
+            LineMark::Good => Some(32),
+            LineMark::Problem => Some(31),
+            LineMark::Plain => None,
+        };
+        let word = mark.word();
+        match colour.filter(|_| self.is_terminal && self.has_colours) {
+            Some(colour) => self.print(&format!("\u{1b}[{colour}m{word}\u{1b}[0m{text}\n")),
+            None => self.print(&format!("{word}{text}\n")),
+        }
     }
 
     fn markdown(&self, text: &str) {
@@ -266,6 +306,17 @@ impl Terminal for Console {
     fn is_watched(&self) -> bool {
         self.is_terminal
     }
+}
+
+#[test]
+fn a_marked_line_breaks_between_words_and_keeps_its_indent() {
+    let text = "the model answers, keeps to forms\nand calls tools";
+    assert_eq!(
+        wrap(text, 20, 4),
+        "the model\n    answers, keeps\n    to forms\n    and calls tools"
+    );
+    assert_eq!(wrap("unbreakable", 4, 4), "unbreakable");
+    assert_eq!(wrap("", 80, 4), "");
 }
 
 #[test]

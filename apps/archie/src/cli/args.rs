@@ -14,6 +14,7 @@ use crate::commands::inquiry::{AskArgs, BuildContextArgs};
 use crate::commands::keys::KeysArgs;
 use crate::commands::mail::MailArgs;
 use crate::commands::mcp::McpArgs;
+use crate::commands::setup::SetupArgs;
 use crate::commands::sheet::SheetArgs;
 
 /// Durable agents that survive kill -9 and show their cost and evidence.
@@ -111,6 +112,8 @@ pub enum Command {
     Check(JsonArgs),
     /// Run a scripted scenario of every agent without a model
     Demo(DemoArgs),
+    /// Find a model, test it and save the choice
+    Setup(SetupArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
@@ -424,6 +427,9 @@ pub struct DemoArgs {
 /// What to look at.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DoctorArgs {
+    /// Describe every environment variable, set or not
+    #[arg(long)]
+    pub verbose: bool,
     /// Write everything to a file for a bug report, without secrets
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -478,6 +484,11 @@ impl Command {
                 | Self::Studio(_)
                 | Self::Worker(_)
         )
+    }
+
+    /// Returns whether the command changes the settings file.
+    pub fn changes_settings(&self) -> bool {
+        matches!(self, Self::Setup(_))
     }
 }
 

@@ -23,6 +23,7 @@ pub mod mcp;
 mod new;
 mod resume;
 pub mod serve;
+pub mod setup;
 pub mod sheet;
 mod sheet_diff;
 mod studio;
@@ -106,6 +107,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Import(args) => threads::import(args, app, terminal).await,
         Command::Delete(args) => threads::delete(args, app, terminal).await,
         Command::Check(args) => check::run(args, app, terminal).await,
+        Command::Setup(args) => setup::run(args, app, terminal).await,
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,

@@ -33,7 +33,7 @@ pub(super) async fn list(
     }
     if rows.is_empty() {
         terminal
-            .line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
+            .hint("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
     }
     for row in &rows {
         let title = row
@@ -98,7 +98,7 @@ pub(super) async fn show(
     ));
     for item in &items {
         terminal.line(&format!("asks: {}", short(&json!(item.asked.summary()))));
-        terminal.line(&format!("answer it with `archie inbox {}`", item.short_id));
+        terminal.hint(&format!("answer it with `archie inbox {}`", item.short_id));
     }
     if let Json::Object(fields) = &values {
         for (name, value) in fields {
@@ -106,7 +106,7 @@ pub(super) async fn show(
         }
     }
     if row.head.status == Status::Paused {
-        terminal.line(&format!("resume with `archie resume {}`", row.thread));
+        terminal.hint(&format!("resume with `archie resume {}`", row.thread));
     }
     Ok(Exit::Done)
 }
@@ -208,7 +208,7 @@ pub(super) async fn import(
         files::copy(&beside, &folder)?;
     }
     app.runtime.import(&id, &archive).await?;
-    terminal.line(&format!("{id} is here; `archie show {id}`"));
+    terminal.hint(&format!("{id} is here; `archie show {id}`"));
     Ok(Exit::Done)
 }
 
