@@ -8,7 +8,7 @@ use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::trace::fields;
 use superstep_agent::{AgentEvent, CallTimes, call_tool, tool_span};
-use superstep_llm::{Secret, ToolCall, ToolStatus};
+use superstep_llm::{ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted};
 use crate::answer::{self, WordedAnswer};
@@ -53,9 +53,10 @@ impl Node<AtrisState> for ExecuteRequest {
 impl ExecuteRequest {
     /// Names the variable of the API's key if it is not set.
     fn missing_key(&self, catalogue: &Catalogue) -> Option<String> {
-        let key = catalogue.key.as_ref()?;
-        let is_missing = !self.0.api_client.offline && Secret::from_env(&key.variable).is_none();
-        is_missing.then(|| format!("`{}` is not set, so the call has no key", key.variable))
+        match self.0.api_client.offline {
+            true => None,
+            false => api_client::missing_key(catalogue),
+        }
     }
 
     async fn read(
@@ -69,13 +70,7 @@ impl ExecuteRequest {
         let selected = state.selected_host.as_deref();
         let (host, body) = match self.step("request", catalogue, exact, selected, cx).await? {
             Ok(answered) => answered,
-            Err((host, why)) => {
-                let why = match self.missing_key(catalogue) {
-                    Some(note) => format!("{why}; {note}"),
-                    None => why,
-                };
-                return failed_at(EXECUTE_REQUEST, state, why, host);
-            }
+            Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
         };
         let limit = state
             .parameters
@@ -191,7 +186,7 @@ impl ExecuteRequest {
                 cx.emit(request_event(exact, &format!("{status}{items}")))?;
                 match status {
                     200..=299 => Ok((host, body)),
-                    _ => Err((Some(host), api_client::complaint(status, &body))),
+                    _ => Err((Some(host), api_client::complaint(catalogue, status, &body))),
                 }
             }
         })

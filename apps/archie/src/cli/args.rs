@@ -1,9 +1,11 @@
 //! Command-line arguments, shared by the terminal and the shell.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::interval::age;
 use crate::cli::settings::SettingOptions;
 use crate::commands::analyze::AnalyzeArgs;
 use crate::commands::api::ApiArgs;
@@ -106,7 +108,7 @@ pub enum Command {
     Export(FileArgs),
     /// Import a thread from a file written by `export`
     Import(ImportArgs),
-    /// Delete a thread permanently
+    /// Delete threads permanently
     Delete(DeleteArgs),
     /// Check which paused threads this version cannot resume
     Check(JsonArgs),
@@ -398,8 +400,18 @@ pub struct ImportArgs {
 /// What to delete.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DeleteArgs {
-    /// Thread id or unique prefix
-    pub thread: String,
+    /// Thread ids or unique prefixes
+    #[arg(value_name = "THREAD", required_unless_present_any = ["agent", "status", "older_than"])]
+    pub threads: Vec<String>,
+    /// Delete every thread of this agent
+    #[arg(long, conflicts_with = "threads")]
+    pub agent: Option<String>,
+    /// Delete every thread with this status, see `threads`
+    #[arg(long, conflicts_with = "threads")]
+    pub status: Option<String>,
+    /// Delete every thread that did not change for this time, such as 30d
+    #[arg(long, value_name = "TIME", value_parser = age, conflicts_with = "threads")]
+    pub older_than: Option<Duration>,
     /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,

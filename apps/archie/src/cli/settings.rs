@@ -325,8 +325,7 @@ impl Settings {
         })
     }
 
-    /// Returns the model, or an error that explains how to set one. Commands call this before they create a thread, so a wrong
-    /// name leaves nothing behind.
+    /// Returns the model, or an error that explains how to set one.
     pub fn model(&self) -> anyhow::Result<&str> {
         let model = self.model.as_deref().context(
             "no model is chosen; run `archie setup` to choose one, or give one with --model PROVIDER:NAME",

@@ -65,7 +65,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Analyze(args) => {
             let model = match &args.recheck {
                 Some(_) => String::new(),
-                None => app.settings.model()?.to_owned(),
+                None => app.ready_model().await?,
             };
             handle_analyze_command(args, &model, &session(args.json)).await
         }
@@ -77,7 +77,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
             // Only a run that writes needs a model.
             let model = match args.check || args.command.is_some() {
                 true => String::new(),
-                false => app.settings.model()?.to_owned(),
+                false => app.ready_model().await?,
             };
             handle_docs_command(args, &model, &session(args.json)).await
         }

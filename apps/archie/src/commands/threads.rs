@@ -1,7 +1,8 @@
 //! `archie threads`, `show`, `history`, `export`, `import` and `delete`.
 
 use anyhow::{Context, bail};
-use archie_agent::printable::one_line;
+use archie_agent::clock::now;
+use archie_agent::printable::{counted, grouped, one_line};
 use archie_agent::user_folder::{Access, read_named_file, write_named_file};
 use archie_agent::{Exit, Terminal, each_entry};
 use serde_json::{Value as Json, json};
@@ -35,22 +36,25 @@ pub(super) async fn list(
         terminal
             .hint("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
     }
-    for row in &rows {
-        let title = row
-            .metadata
-            .get("title")
-            .and_then(Json::as_str)
-            .unwrap_or_default();
-        terminal.line(&format!(
-            "{}  {:<8} {:<9} {}  {}",
-            row.thread,
-            row.graph,
-            row.head.status.as_str(),
-            time(row.updated),
-            one_line(title)
-        ));
-    }
+    rows.iter().for_each(|row| terminal.line(&line(row)));
     Ok(Exit::Done)
+}
+
+/// Returns a thread as a line of a list.
+fn line(row: &ThreadRow) -> String {
+    let title = row
+        .metadata
+        .get("title")
+        .and_then(Json::as_str)
+        .unwrap_or_default();
+    format!(
+        "{}  {:<8} {:<9} {}  {}",
+        row.thread,
+        row.graph,
+        row.head.status.as_str(),
+        time(row.updated),
+        one_line(title)
+    )
 }
 
 pub(super) async fn show(
@@ -217,18 +221,71 @@ pub(super) async fn delete(
     app: &App,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let (_, row) = app.find(&args.thread).await?;
+    let rows = match args.threads.is_empty() {
+        true => matching(args, app).await?,
+        false => named(&args.threads, app).await?,
+    };
+    if rows.is_empty() {
+        terminal.line("No thread matches; nothing was deleted.");
+        return Ok(Exit::Done);
+    }
+    let what = match rows.as_slice() {
+        [only] => only.thread.to_string(),
+        several => {
+            several.iter().for_each(|row| terminal.line(&line(row)));
+            format!("these {} threads", grouped(several.len()))
+        }
+    };
     if !args.yes {
-        let sure = terminal.ask(&format!("Delete {} permanently? [y/N] ", row.thread))?;
+        let sure = terminal.ask(&format!("Delete {what} permanently? [y/N] "))?;
         if !sure.is_some_and(|sure| sure.trim().eq_ignore_ascii_case("y")) {
             terminal.line("nothing was deleted");
             return Ok(Exit::Done);
         }
     }
-    AgentFiles::of(app).delete_all(&row.thread).await?;
-    app.store().delete(&row.thread).await?;
-    terminal.line(&format!("{} is gone", row.thread));
+    for row in &rows {
+        AgentFiles::of(app).delete_all(&row.thread).await?;
+        app.store().delete(&row.thread).await?;
+    }
+    terminal.line(&match rows.as_slice() {
+        [only] => format!("{} is gone", only.thread),
+        several => format!("deleted {}", counted(several.len(), "thread")),
+    });
     Ok(Exit::Done)
+}
+
+/// Returns the threads with these ids or prefixes, each once.
+async fn named(prefixes: &[String], app: &App) -> anyhow::Result<Vec<ThreadRow>> {
+    let mut rows: Vec<ThreadRow> = Vec::new();
+    for prefix in prefixes {
+        let (_, row) = app.find(prefix).await?;
+        if rows.iter().all(|other| other.thread != row.thread) {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the threads that the options of `delete` select. Running ones only if their status is asked for.
+async fn matching(args: &DeleteArgs, app: &App) -> anyhow::Result<Vec<ThreadRow>> {
+    if let Some(agent) = &args.agent {
+        app.agent(agent)?;
+    }
+    let status = args.status.as_deref().map(status_of).transpose()?;
+    let query = ThreadQuery {
+        graph: args.agent.clone(),
+        statuses: Vec::from_iter(status),
+        ..ThreadQuery::default()
+    };
+    let age = args.older_than.map(|age| age.as_millis());
+    let age = age.map(|age| i64::try_from(age).unwrap_or(i64::MAX));
+    let newest = age.map(|age| now().0.saturating_sub(age));
+    let mut rows = app.rows(query, u32::MAX).await?;
+    rows.retain(|row| {
+        let is_idle = status.is_some() || row.head.status != Status::Running;
+        is_idle && newest.is_none_or(|newest| row.updated.0 < newest)
+    });
+    Ok(rows)
 }
 
 fn row_json(row: &ThreadRow) -> Json {

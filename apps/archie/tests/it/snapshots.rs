@@ -38,7 +38,7 @@ fn threads(workdir: &Workdir) -> (String, String) {
 }
 
 /// In a terminal of eighty columns, without its control characters.
-fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
+pub(crate) fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
     let program = workdir.command();
     let words = args.iter().map(|word| format!("'{word}'"));
     let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
