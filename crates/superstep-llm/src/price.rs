@@ -99,6 +99,15 @@ impl Prices {
         line(model.name()).or_else(|| line(undated(model.name())?))
     }
 
+    /// Returns the names of the models in the table.
+    pub fn models(&self) -> impl Iterator<Item = ModelName> {
+        let keys = self.lines.keys().cloned();
+        let names: Vec<_> = keys
+            .map(|(provider, name)| ModelName::new(provider, name))
+            .collect();
+        names.into_iter()
+    }
+
     /// Returns the cost of a call; unknown if the price or the usage is.
     pub fn cost(&self, model: &ModelName, usage: Option<&Usage>) -> Cost {
         match (self.price(model), usage) {

@@ -80,7 +80,7 @@ pub enum Command {
     Atris(AtrisArgs),
     /// Manage the APIs that `atris` can ask
     Api(ApiArgs),
-    /// Check and accept MCP servers whose tools `analyze` may call
+    /// Manage MCP servers whose tools `analyze` may call
     Mcp(McpArgs),
     /// Triage mail and draft replies; send nothing unseen
     Mail(MailArgs),
@@ -116,6 +116,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Find a model, test it and save the choice
     Setup(SetupArgs),
+    /// List the models that are available here, with their prices
+    Models(JsonArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
@@ -500,7 +502,11 @@ impl Command {
 
     /// Returns whether the command changes the settings file.
     pub fn changes_settings(&self) -> bool {
-        matches!(self, Self::Setup(_))
+        match self {
+            Self::Setup(_) => true,
+            Self::Mcp(args) => args.command.changes_settings(),
+            _ => false,
+        }
     }
 }
 

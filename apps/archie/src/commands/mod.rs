@@ -20,6 +20,7 @@ pub mod inquiry;
 pub mod keys;
 pub mod mail;
 pub mod mcp;
+mod models;
 mod new;
 mod resume;
 pub mod serve;
@@ -107,6 +108,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Import(args) => threads::import(args, app, terminal).await,
         Command::Delete(args) => threads::delete(args, app, terminal).await,
         Command::Check(args) => check::run(args, app, terminal).await,
+        Command::Models(args) => models::run(args, app, terminal).await,
         Command::Setup(args) => setup::run(args, app, terminal).await,
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,

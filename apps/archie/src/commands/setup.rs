@@ -250,7 +250,8 @@ fn model_from_env() -> Option<String> {
     model.filter(|model| !model.is_empty())
 }
 
-const NOTHING_FOUND: &str = "\
+/// What to print if there is no model.
+pub(super) const NOTHING_FOUND: &str = "\
 No model was found here. The shortest ways to get one:
   1. Install Ollama (https://ollama.com) and run `ollama pull qwen3:8b`.
   2. Start llama.cpp, LM Studio or vLLM. If it does not listen at its usual

@@ -120,6 +120,37 @@ fn without_any_model_setup_says_how_to_get_one() {
 }
 
 #[test]
+fn models_are_listed_with_prices_and_context() {
+    let server = Server::start(|got| match got.path.as_str() {
+        "/models" => ServerReply::Json(
+            200,
+            json!({ "data": [{ "id": "gpt-5-mini", "max_model_len": 4096 }] }),
+        ),
+        _ => ServerReply::Json(404, json!({})),
+    });
+    let workdir =
+        with_server(&server.url()).with_environment("ANTHROPIC_API_KEY", "sk-planted-secret");
+    let models = workdir.json(&["models", "--json"]);
+    let find = |name: &str| {
+        let models = models.as_array().unwrap();
+        models.iter().find(|model| model["model"] == name).cloned()
+    };
+    let local = find("openai:gpt-5-mini").unwrap();
+    assert_eq!(local["context_size"], 4096, "{models}");
+    // A model on a server of one's own has no price, whatever its name.
+    assert_eq!(local["input_dollars_per_million"], Json::Null);
+    let hosted = find("anthropic:claude-sonnet-4-5").unwrap();
+    assert_eq!(hosted["output_dollars_per_million"], 15.0);
+    assert!(find("gemini:gemini-2.5-flash").is_none(), "{models}");
+    let ran = workdir.run(&["models"], "");
+    assert!(ran.out().contains("$15.00"), "{ran:?}");
+    assert!(ran.out().contains("4,096"), "{ran:?}");
+    assert!(!ran.out().contains("planted"));
+    let none = with_server(NOWHERE).run(&["models"], "");
+    assert_eq!(none.code(), Some(1), "{none:?}");
+}
+
+#[test]
 fn doctor_shows_problems_first_on_one_screen() {
     let server = ModelServer::start(Fault::OneSlot);
     let workdir = with_server(&server.url)
