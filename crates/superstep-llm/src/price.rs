@@ -100,12 +100,11 @@ impl Prices {
     }
 
     /// Returns the names of the models in the table.
-    pub fn models(&self) -> impl Iterator<Item = ModelName> {
-        let keys = self.lines.keys().cloned();
-        let names: Vec<_> = keys
+    pub fn models(&self) -> Vec<ModelName> {
+        let names = self.lines.keys().cloned();
+        names
             .map(|(provider, name)| ModelName::new(provider, name))
-            .collect();
-        names.into_iter()
+            .collect()
     }
 
     /// Returns the cost of a call; unknown if the price or the usage is.

@@ -1,7 +1,9 @@
 //! The node that makes the call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archie_agent::printable::printable;
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::trace::CallSpan;
@@ -14,7 +16,7 @@ use super::{Atris, Next, asked, failed, failed_at, noted};
 use crate::answer::{self, WordedAnswer};
 use crate::api_client::{self, ReadOutcome};
 use crate::call::ExactCall;
-use crate::catalogue::{Api, Catalogue};
+use crate::catalogue::{Api, Catalogue, Dialect};
 use crate::state::{AtrisState, AtrisStateUpdate, ChatLine};
 use crate::write::{self, ApprovedCall, CALL_API, CallReceipt};
 use crate::{EXECUTE_REQUEST, params};
@@ -36,6 +38,11 @@ impl Node<AtrisState> for ExecuteRequest {
         let Some(catalogue) = self.0.catalogue(name).await? else {
             return failed(EXECUTE_REQUEST, &state, format!("the API `{name}` is gone"));
         };
+        if catalogue.dialect == Dialect::Mcp {
+            return self
+                .call_mcp_tool(&state, &catalogue, api, parameters, &cx)
+                .await;
+        }
         let exact = match ExactCall::new(api, parameters) {
             Ok(exact) => exact,
             Err(why) => return failed(EXECUTE_REQUEST, &state, why),
@@ -190,6 +197,46 @@ impl ExecuteRequest {
                 }
             }
         })
+    }
+
+    /// Calls a tool of an MCP server. The tool asks a person where the settings of the server require it.
+    async fn call_mcp_tool(
+        &self,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        api: &Api,
+        parameters: &BTreeMap<String, Json>,
+        cx: &NodeCx,
+    ) -> Next {
+        let tools = self.0.mcp.tools().await.tools;
+        let Some(tool) = tools.into_iter().find(|tool| tool.name() == api.id) else {
+            // An earlier execution may have started the call, so this is not an answer to the question.
+            return Err(NodeError::fatal(format!(
+                "the MCP server `{}` has no tool `{}` any more",
+                catalogue.name, api.id
+            )));
+        };
+        let given = parameters.iter().filter(|(_, value)| !value.is_null());
+        let args = given.map(|(name, value)| (name.clone(), value.clone()));
+        let call = ToolCall {
+            id: api.id.clone(),
+            name: api.id.clone(),
+            args: Json::Object(args.collect()),
+        };
+        let result = call_tool(&tool, &call, &Labels::NONE, cx).await?;
+        let text = result.content.text();
+        let is_error = result.status == ToolStatus::Error;
+        let how = if is_error { "failed" } else { "ok" };
+        cx.emit(json!({ "event": "request", "text": format!("{}  {how}", api.id) }))?;
+        if is_error {
+            return failed(EXECUTE_REQUEST, state, answer::shown(&text));
+        }
+        let worded = WordedAnswer {
+            text: printable(text.trim_end()),
+            items: Vec::new(),
+        };
+        let update = AtrisStateUpdate::default().response(Some(json!({ "text": text })));
+        Ok(answered(update, state, worded).into())
     }
 
     /// Makes a call that changes something, after a person's approval. Asks a person if the outcome is unknown.

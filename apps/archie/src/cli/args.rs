@@ -80,7 +80,7 @@ pub enum Command {
     Atris(AtrisArgs),
     /// Manage the APIs that `atris` can ask
     Api(ApiArgs),
-    /// Manage MCP servers whose tools `analyze` may call
+    /// Manage MCP servers whose tools agents may call
     Mcp(McpArgs),
     /// Triage mail and draft replies; send nothing unseen
     Mail(MailArgs),

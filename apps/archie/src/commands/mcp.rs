@@ -414,7 +414,7 @@ fn accept(
     match output.json {
         true => terminal.json(&json!({ "name": name, "digest": found, "accepted": true })),
         false => terminal.hint(&format!(
-            "Accepted {} of `{name}`; `archie analyze` offers them to the model.",
+            "Accepted {} of `{name}`; `archie analyze` and `archie atris` can call them.",
             counted(looked.tools.len(), "tool")
         )),
     }

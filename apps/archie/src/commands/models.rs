@@ -52,7 +52,7 @@ fn with_other_models(offer: ModelOffer) -> Vec<ModelOffer> {
         return vec![offer];
     };
     let provider = offer.name.provider();
-    let names = Prices::known().models();
+    let names = Prices::known().models().into_iter();
     let names = names.filter(|name| name.provider() == provider && !name.name().contains("embed"));
     let source = offer.source;
     names

@@ -150,6 +150,41 @@ fn a_server_is_added_accepted_and_removed() {
 }
 
 #[test]
+fn atris_calls_a_tool_after_the_person_agreed() {
+    let person = Person::with(&json!([]), json!({}));
+    let ask = ["atris", "--api", "everything", "echo something", "--extract", "rules"];
+    let ran = person.run(&ask, "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(
+        ran.err().contains("`archie mcp accept everything`"),
+        "{ran:?}"
+    );
+    person.accept();
+    let call = [
+        "atris",
+        "--api",
+        "everything",
+        "--call",
+        "everything__echo",
+        "--extract",
+        "rules",
+        "go",
+    ];
+    // The value is missing, and then the approval.
+    let ran = person.run(&call, "hello\n");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    assert!(ran.out().contains("message?"), "{ran:?}");
+    assert_eq!(person.item()["kind"], "approval");
+    assert!(person.called().is_empty(), "nothing is called unasked");
+    let ran = person.run(&call, "hello\naccept\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("Echo: hello"), "{ran:?}");
+    assert_eq!(person.called(), ["echo"]);
+    let ran = person.run(&[&call[..], &["--offline"]].concat(), "");
+    assert!(ran.out().contains("there is no API `everything`"), "{ran:?}");
+}
+
+#[test]
 fn a_tool_is_offered_called_and_cited() {
     let claim = json!({ "claim": "It is 42.", "file": "everything__get-sum#1", "line": 1, "quote": "19 and 23 is 42" });
     let replies = json!([
