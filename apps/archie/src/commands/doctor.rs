@@ -28,7 +28,7 @@ pub(super) async fn run(
     let is_well = model["ok"] == json!(true) && store["ok"] == json!(true);
     let variables: Vec<_> = VARIABLES
         .iter()
-        .map(|variable| json!({ "name": variable.name, "set": std::env::var_os(variable.name).is_some(), "what": variable.what }))
+        .map(|variable| json!({ "name": variable.name, "set": std::env::var_os(variable.name).is_some_and(|value| !value.is_empty()), "what": variable.what }))
         .collect();
     let report = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -149,7 +149,7 @@ fn named(
         Err(error) => {
             // A bare name of a server's model, such as `qwen3:8b`.
             let local = offers.iter().find(|offer| offer.name.name() == given);
-            return local.map(ModelChoice::from).ok_or(error.into());
+            return local.map(ModelChoice::from).ok_or_else(|| error.into());
         }
     };
     if let Some(offer) = offered(&name) {

@@ -22,7 +22,7 @@ fn each_ending_has_its_exit_code() {
     let done = interview().run(&ANALYZE, "DONE\n");
     let paused = interview().run(&ANALYZE, "");
     let budget = {
-        let args = [&["--budget", "1c"], &ANALYZE[..]].concat();
+        let args = [&["--budget", "1c"][..], &ANALYZE[..]].concat();
         interview().run(&args, "yes\nstop\n")
     };
     let failed = Workdir::scripted(&json!([])).run(&ANALYZE, "");

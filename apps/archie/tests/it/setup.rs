@@ -195,7 +195,8 @@ fn colours_say_what_is_wrong_unless_they_are_not_wanted() {
 fn a_missing_key_is_named_and_leaves_no_thread_behind() {
     let workdir = Workdir::with_model("openai:gpt-4.1-mini");
     fs::write(workdir.path("mbox"), "").unwrap();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
+        &["sheet", "sales.xlsx", "--instruction", "Count them"],
         &["analyze", "--query", "x", "--inputs", "./notes"],
         &["ask", "What is a queue?"],
         &["build-context", "--inputs", "./notes", "--name", "orders"],

@@ -107,7 +107,7 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
     terminal.presses("C-c");
     let screen = terminal.shows(PROMPT);
     assert!(
-        screen.contains("the thread is kept; continue with `archie resume"),
+        screen.contains("the thread is kept; continue with `resume"),
         "{screen}"
     );
     terminal.types(&format!("resume {}", workdir.thread()));
@@ -215,7 +215,12 @@ fn tab_lists_the_candidates() {
         .status()
         .unwrap();
     terminal.presses("Tab");
-    let screen = terminal.shows("archie> s");
+    let begun = Instant::now();
+    while !terminal.screen().contains("studio") {
+        assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+        std::thread::sleep(LOOK);
+    }
+    let screen = terminal.screen();
     for command in ["serve", "setup", "sheet", "show", "studio"] {
         assert!(screen.contains(command), "{command}: {screen}");
     }
