@@ -291,7 +291,8 @@ fn help(terminal: &dyn Terminal) {
     terminal.line("");
     terminal.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
     terminal.line("Anything else is a question:   what is a queue?");
-    terminal.line("End a line with \\ to continue it. Tab completes. Ctrl-C stops a run and keeps its thread.");
+    terminal.line("End a line with \\ to continue it. Tab completes.");
+    terminal.line("Ctrl-C stops a run and keeps its thread.");
 }
 
 async fn recent(app: &App) -> Vec<String> {
