@@ -367,10 +367,7 @@ fn parse(text: &str) -> serde_json::Result<Written> {
 
 /// Changes fields of a settings file and keeps the others. Creates the file if it does not exist, and replaces it atomically.
 /// Fails without writing if the result would not be valid.
-pub fn update_file(
-    path: &Path,
-    change: impl FnOnce(&mut Map<String, Json>),
-) -> anyhow::Result<()> {
+pub fn update_file(path: &Path, change: impl FnOnce(&mut Map<String, Json>)) -> anyhow::Result<()> {
     // A link to a file in another place, such as a repository of settings, stays a link.
     let path = match path.canonicalize() {
         Ok(real) => real,

@@ -152,10 +152,8 @@ fn unchosen(offers: &[ModelOffer]) -> String {
         names.push(format!("{more} more"));
     }
     match names.is_empty() {
-        true => {
-            "no model is chosen, and none was found here; `archie setup` says how to get one"
-                .to_owned()
-        }
+        true => "no model is chosen, and none was found here; `archie setup` says how to get one"
+            .to_owned(),
         false => format!(
             "no model is chosen; run `archie setup` to choose one (available here: {})",
             names.join(", ")

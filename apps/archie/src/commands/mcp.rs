@@ -130,8 +130,18 @@ pub async fn handle_mcp_command(
         McpCommand::Check { name, json } => check(app, name, *json, terminal).await,
         McpCommand::Accept { name, digest, json } => {
             let looked = Looked::at(&app.mcp, name, terminal).await?;
-            let agreement = digest.as_deref().map_or(Agreement::Asked, Agreement::Digest);
-            accept(&looked, app, agreement, &Output { terminal, json: *json })
+            let agreement = digest
+                .as_deref()
+                .map_or(Agreement::Asked, Agreement::Digest);
+            accept(
+                &looked,
+                app,
+                agreement,
+                &Output {
+                    terminal,
+                    json: *json,
+                },
+            )
         }
     }
 }
@@ -157,7 +167,10 @@ async fn add(args: &McpAddArgs, app: &App, terminal: &dyn Terminal) -> anyhow::R
         terminal,
         json: args.json,
     };
-    output.tell(&format!("Added `{name}` to {}.", app.settings.file.display()));
+    output.tell(&format!(
+        "Added `{name}` to {}.",
+        app.settings.file.display()
+    ));
     let agreement = match args.yes {
         true => Agreement::Given,
         false => Agreement::Asked,

@@ -114,7 +114,10 @@ fn show(lines: &[ModelLine], chosen: &str, terminal: &dyn Terminal) {
     terminal.line(&format!(
         "Prices per million tokens as of {PRICES_OF}; context in tokens; - is unknown."
     ));
-    if !lines.iter().any(|line| line.offer.name.to_string() == chosen) {
+    if !lines
+        .iter()
+        .any(|line| line.offer.name.to_string() == chosen)
+    {
         terminal.hint("`archie setup` chooses a model.");
     }
 }

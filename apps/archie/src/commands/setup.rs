@@ -239,9 +239,9 @@ fn save(
 }
 
 fn report(offers: &[ModelOffer]) -> Json {
-    let found = offers.iter().map(|offer| {
-        json!({ "model": offer.name.to_string(), "source": offer.source.to_string() })
-    });
+    let found = offers.iter().map(
+        |offer| json!({ "model": offer.name.to_string(), "source": offer.source.to_string() }),
+    );
     json!({ "found": found.collect::<Vec<_>>(), "model": null, "saved": null })
 }
 
@@ -284,10 +284,7 @@ mod tests {
                 "ollama:qwen3:8b",
                 server("Ollama", "http://localhost:11434"),
             ),
-            offer(
-                "openai:m",
-                server("llama.cpp", "http://127.0.0.1:8080/v1"),
-            ),
+            offer("openai:m", server("llama.cpp", "http://127.0.0.1:8080/v1")),
         ]
     }
 

@@ -152,7 +152,14 @@ fn a_server_is_added_accepted_and_removed() {
 #[test]
 fn atris_calls_a_tool_after_the_person_agreed() {
     let person = Person::with(&json!([]), json!({}));
-    let ask = ["atris", "--api", "everything", "echo something", "--extract", "rules"];
+    let ask = [
+        "atris",
+        "--api",
+        "everything",
+        "echo something",
+        "--extract",
+        "rules",
+    ];
     let ran = person.run(&ask, "");
     assert_eq!(ran.code(), Some(1), "{ran:?}");
     assert!(
@@ -181,7 +188,10 @@ fn atris_calls_a_tool_after_the_person_agreed() {
     assert!(ran.out().contains("Echo: hello"), "{ran:?}");
     assert_eq!(person.called(), ["echo"]);
     let ran = person.run(&[&call[..], &["--offline"]].concat(), "");
-    assert!(ran.out().contains("there is no API `everything`"), "{ran:?}");
+    assert!(
+        ran.out().contains("there is no API `everything`"),
+        "{ran:?}"
+    );
 }
 
 #[test]

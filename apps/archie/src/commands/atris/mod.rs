@@ -152,10 +152,7 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
 }
 
 /// Returns the chosen model if it can be used. Without it, the rules answer, unless the model has to.
-fn usable_model(
-    extract: Option<Extract>,
-    session: &Session<'_>,
-) -> anyhow::Result<Option<String>> {
+fn usable_model(extract: Option<Extract>, session: &Session<'_>) -> anyhow::Result<Option<String>> {
     let app = session.app;
     let Some(name) = &app.settings.model else {
         return Ok(None);

@@ -132,7 +132,8 @@ fn a_key_that_the_server_refuses_is_named() {
         .with_environment("PETS_TOKEN", "tok-12345678");
     let ran = with_key.run(&["atris", "--api", "pets", "list all pets"], "");
     assert!(
-        ran.out().contains("who are you; check the key in `PETS_TOKEN`"),
+        ran.out()
+            .contains("who are you; check the key in `PETS_TOKEN`"),
         "{ran:?}"
     );
     let without = workdir(&server, &[]);
