@@ -148,8 +148,9 @@ impl ModelServer {
             _ => ("models", "/data", "id"),
         };
         let url = self.address.url.trim_end_matches('/');
-        let answer = tokio::time::timeout(TIME_MAX, self.get(&format!("{url}/{path}")));
-        let answer = answer.await.ok().flatten().unwrap_or_default();
+        let list_url = format!("{url}/{path}");
+        let answer = tokio::time::timeout(TIME_MAX, self.get(&list_url)).await;
+        let answer = answer.ok().flatten().unwrap_or_default();
         let models = answer.pointer(list).and_then(Json::as_array);
         let names = models.into_iter().flatten();
         names
