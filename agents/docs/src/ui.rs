@@ -42,8 +42,8 @@ impl AgentUi for DocsUi {
         match interrupt.kind.as_str() {
             "gate" => vec![
                 AnswerChoice::line('a', "accept", "accept"),
-                AnswerChoice::rest('r', "add a question", "add "),
-                AnswerChoice::rest('d', "delete questions", "delete "),
+                AnswerChoice::rest('r', "add", "add "),
+                AnswerChoice::rest('d', "delete", "delete "),
                 AnswerChoice::line('i', "skip", "skip"),
             ],
             _ => AnswerChoice::of(interrupt),

@@ -48,7 +48,15 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
         results.push((scenario.agent, demo.play(scenario.agent)));
     }
     let passed = results.iter().all(|(_, went)| went.is_ok());
+    let report_failures = || {
+        for (name, went) in &results {
+            if let Err(error) = went {
+                console.aside(&format!("FAIL  {name}: {error:#}"));
+            }
+        }
+    };
     if args.json {
+        report_failures();
         let results = results.iter().map(|(name, went)| match went {
             Ok(()) => json!({ "agent": name, "passed": true }),
             Err(error) => json!({ "agent": name, "passed": false, "why": format!("{error:#}") }),
@@ -58,12 +66,10 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
         return Ok(if passed { Exit::Done } else { Exit::Failed });
     }
     console.line("");
-    for (name, went) in &results {
-        match went {
-            Ok(()) => console.line_of(&[(Face::Ok, "pass  "), (Face::Plain, name)]),
-            Err(error) => console.aside(&format!("FAIL  {name}: {error:#}")),
-        }
+    for (name, _) in results.iter().filter(|(_, went)| went.is_ok()) {
+        console.line_of(&[(Face::Ok, "pass  "), (Face::Plain, name)]);
     }
+    report_failures();
     let is_whole = results.len() == SCENARIOS.len();
     demo.end();
     if passed && is_whole && (args.studio || console.is_watched()) {

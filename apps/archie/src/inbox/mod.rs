@@ -157,12 +157,23 @@ pub async fn listed_items(
 
 /// Returns what an item is about, in one line: the thread's title and what is asked.
 fn subject(title: &str, asked: &InterruptRequest) -> String {
-    let summary = summary_line(&asked.summary(), SUBJECT_CHARS);
+    let summary = match asked.may_permit_effect() {
+        true => asked.summary(),
+        false => without_marks(&asked.summary()),
+    };
+    let summary = summary_line(&summary, SUBJECT_CHARS);
     let title = summary_line(title, SUBJECT_CHARS);
     match title.is_empty() || summary.contains(&title) {
         true => summary,
         false => format!("{title}: {summary}"),
     }
+}
+
+/// Returns the words of a text in Markdown, without tables and marks, for a line of a list.
+fn without_marks(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_start_matches(['#', '>', ' ']));
+    let lines: Vec<_> = lines.filter(|line| !line.starts_with('|')).collect();
+    lines.join(" ").replace("**", "")
 }
 
 /// Lists the open items of one thread.
@@ -327,6 +338,15 @@ const SUMMARY_CHARS: usize = 60;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_subject_of_a_question_has_no_marks_of_markdown() {
+        let text = "## What I understood\n\nYou take **ten thousand** orders.\n| a | b |\nIs that right?";
+        assert_eq!(
+            summary_line(&without_marks(text), 80),
+            "What I understood You take ten thousand orders. Is that right?"
+        );
+    }
 
     #[test]
     fn a_short_id_has_six_characters_and_more_only_where_another_begins_alike() {

@@ -79,10 +79,9 @@ fn what_is_missing_is_said_with_what_to_do() {
 fn a_paused_thread_is_listed_shown_and_answered_from_the_inbox() {
     let workdir = paused();
     let home = workdir.path("home");
-    insta::assert_snapshot!(same(&workdir.run(&["threads"], "").out(), &home), @"ID  analyze  paused    DATE TIME  Choose a queue");
+    insta::assert_snapshot!(same(&workdir.run(&["threads"], "").out(), &home), @"ITEM  analyze  waiting for you  just now  Choose a queue");
     insta::assert_snapshot!(same(&workdir.run(&["inbox"], "").out(), &home), @r"
-    ITEM  DATE TIME  thread ID
-            Is ordering required?
+    ITEM  analyze  Choose a queue: Is ordering required?
     Summaries only; `archie inbox ID` shows an item in full and takes the answer.
     ");
     let inbox = workdir.json(&["inbox", "--json"]);

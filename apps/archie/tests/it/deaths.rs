@@ -180,7 +180,10 @@ impl<F: Fn(&str) -> String + Send + Sync> Terminal for Person<F> {
         false
     }
 
-    fn markdown(&self, _: &str) {}
+    fn markdown(&self, text: &str) {
+        self.line(text);
+    }
+
     fn piece(&self, _: &str) {}
     fn pieces_end(&self) {}
     fn aside(&self, _: &str) {}

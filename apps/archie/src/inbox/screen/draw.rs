@@ -337,7 +337,7 @@ fn browse_keys(screen: &InboxScreen) -> String {
         let choices = choices.map(|choice| format!("{}: {}   ", choice.key, choice.label));
         Some(choices.collect::<String>())
     });
-    format!("{}j/k: move   Enter: zoom   ?: keys   q: leave", choices.unwrap_or_default())
+    format!("{}j/k: move   ?: keys   q: leave", choices.unwrap_or_default())
 }
 
 fn help(screen: &InboxScreen) -> Vec<Line<'static>> {

@@ -202,6 +202,8 @@ pub(super) struct InboxScreen {
     /// Whether the item has the whole screen.
     pub(super) is_zoomed: bool,
     pub(super) is_loaded: bool,
+    /// Whether the selection moved on since the last key, from an answered item to what its thread asks next.
+    is_followed: bool,
     pub(super) now: Timestamp,
 }
 
@@ -223,6 +225,7 @@ impl InboxScreen {
             filter: String::new(),
             is_zoomed: false,
             is_loaded: false,
+            is_followed: false,
             now,
         }
     }
@@ -263,6 +266,7 @@ impl InboxScreen {
             }
         }
         self.entries.sort_by_key(Entry::rank);
+        self.follow_thread();
         if self.selected_entry().is_none() {
             let first = self.visible().next().map(Entry::id);
             self.selected = first;
@@ -270,6 +274,25 @@ impl InboxScreen {
         let is_answerable = self.selected_entry().is_some_and(Entry::is_open);
         if !is_answerable && matches!(self.mode, Mode::Confirm { .. } | Mode::Review { .. }) {
             self.mode = Mode::Browse;
+        }
+    }
+
+    /// Selects what the thread of the selected item asks next, if the person answered the item here. Nothing of it was read yet, so
+    /// a key that is pressed at this moment approves nothing.
+    fn follow_thread(&mut self) {
+        let Some(answered) = self.selected_entry() else {
+            return;
+        };
+        if !matches!(answered.phase, Phase::Ended { is_ok: true, .. }) || self.is_followed {
+            return;
+        }
+        let thread = &answered.loaded.item.open.row.thread;
+        let next = self.entries.iter().find(|entry| {
+            entry.is_open() && entry.loaded.item.open.row.thread == *thread
+        });
+        if let Some(next) = next.map(Entry::id) {
+            self.is_followed = true;
+            self.selected = Some(next);
         }
     }
 
@@ -366,6 +389,7 @@ impl InboxScreen {
 
     /// Takes a key. Returns what it causes outside of the screen.
     pub(super) fn press(&mut self, key: KeyEvent) -> Option<Request> {
+        self.is_followed = false;
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return self.leave();
         }
@@ -474,9 +498,6 @@ impl InboxScreen {
                 (true, true) => None,
             };
             if let Some(problem) = problem {
-                if let Some(reading) = self.selected_mut().and_then(|entry| entry.reading.as_mut()) {
-                    reading.top = reading.unread().min(reading.last_top());
-                }
                 self.notice = Some(Notice::problem(&problem));
                 return None;
             }

@@ -284,6 +284,22 @@ fn an_answered_item_shows_its_run_and_its_end() {
 }
 
 #[test]
+fn what_a_thread_asks_next_is_selected_after_an_answer() {
+    let mut viewer = Viewer::new(vec![mail(2, "a"), mail(1, "b")], 80, 24);
+    let id = viewer.screen.selected_entry().unwrap().id();
+    viewer.screen.set_running(id, RunOutput::default());
+    let ended = EndedRun { lines: Vec::new(), is_ok: true };
+    viewer.screen.set_ended(id, Ok(ended));
+    let mut next = mail(9, &long_body(60));
+    next.item.open.row.thread = ThreadId::new("thread-2").unwrap();
+    viewer.screen.update(vec![mail(1, "b"), next], Vec::new());
+    viewer.draw();
+    assert_eq!(viewer.selected(), "000009");
+    assert_eq!(viewer.letter('a'), None);
+    assert!(matches!(viewer.screen.mode, Mode::Browse), "it was not read");
+}
+
+#[test]
 fn an_answer_that_was_not_taken_leaves_the_item_open() {
     let mut viewer = Viewer::new(vec![mail(1, "a")], 80, 24);
     let id = viewer.screen.selected_entry().unwrap().id();

@@ -92,7 +92,7 @@ fn the_acceptance_scenario() {
     let index = page(&workdir, "index.md");
     assert!(
         index.contains(
-            "| [file-structure](file-structure.md) | Analyzed 6 files in 2 directories | 0.85 |"
+            "| [File Structure](file-structure.md) | Analyzed 6 files in 2 directories | 0.85 |"
         ),
         "{index}"
     );
