@@ -32,6 +32,16 @@ pub(crate) enum OfferSource {
     Key(&'static str),
 }
 
+impl OfferSource {
+    /// Returns the program, or the environment variable that makes the model available.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Server { program, .. } => program,
+            Self::Key(variable) => variable,
+        }
+    }
+}
+
 impl fmt::Display for OfferSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
