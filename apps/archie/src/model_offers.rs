@@ -32,10 +32,20 @@ pub(crate) enum OfferSource {
     Key(&'static str),
 }
 
+impl OfferSource {
+    /// Returns the program, or the environment variable that makes the model available.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Server { program, .. } => program,
+            Self::Key(variable) => variable,
+        }
+    }
+}
+
 impl fmt::Display for OfferSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Server { program, url } => write!(f, "{program} at {url}"),
+            Self::Server { program, url } => write!(f, "{url} ({program})"),
             Self::Key(variable) => write!(f, "{variable} is set"),
         }
     }
@@ -109,7 +119,7 @@ fn servers(saved_url: Option<&str>) -> Vec<ModelServer> {
     let is_set_elsewhere = is_set("OPENAI_BASE_URL");
     let program = match is_set_elsewhere {
         true => "OPENAI_BASE_URL",
-        false => "the saved server",
+        false => "saved",
     };
     if (is_set_elsewhere || saved_url.is_some())
         && let Some(address) = Address::from_env_or(Provider::OpenAi, saved_url)

@@ -332,7 +332,7 @@ impl Settings {
     /// Returns the model, or an error that explains how to set one.
     pub fn model(&self) -> anyhow::Result<&str> {
         let model = self.model.as_deref().context(
-            "no model is chosen; run `archie setup` to choose one, or give one with --model PROVIDER:NAME",
+            "no model is chosen; run `archie setup`, or name one with --model PROVIDER:NAME",
         )?;
         model.parse::<ModelName>()?;
         Ok(model)

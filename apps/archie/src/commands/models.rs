@@ -95,7 +95,7 @@ fn show(lines: &[ModelLine], chosen: &str, terminal: &dyn Terminal) {
             "{mark:<2}{name:<width$}  {input:>7}  {output:>7}  {context:>9}  {source}"
         ));
     };
-    row("", "model", ["input", "output", "context", "available"]);
+    row("", "model", ["input", "output", "context", "from"]);
     for line in lines {
         let name = line.offer.name.to_string();
         let dollars = |price: Option<u64>| price.map_or("-".to_owned(), in_dollars);
@@ -107,7 +107,7 @@ fn show(lines: &[ModelLine], chosen: &str, terminal: &dyn Terminal) {
                 &dollars(line.price.map(|price| price.input)),
                 &dollars(line.price.map(|price| price.output)),
                 &context.unwrap_or_else(|| "-".to_owned()),
-                &line.offer.source.to_string(),
+                line.offer.source.name(),
             ],
         );
     }

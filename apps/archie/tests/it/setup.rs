@@ -43,7 +43,7 @@ fn setup_lists_what_it_finds_tests_the_choice_and_saves_it() {
     .unwrap();
     let ran = workdir.run(&["setup"], "7\n1\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
-    let found = format!("   1  openai:m  OPENAI_BASE_URL at {}\n", server.url);
+    let found = format!("   1  openai:m  {} (OPENAI_BASE_URL)\n", server.url);
     assert!(ran.out().contains(&found), "{ran:?}");
     assert!(ran.err().contains("type a number from 1 to 1"), "{ran:?}");
     assert!(ran.out().contains("openai:m answered after "), "{ran:?}");
