@@ -41,7 +41,7 @@ pub use exit::Exit;
 pub use interrupt::InterruptRequest;
 pub use models::ModelRegistry;
 pub use profile::{ModelProfile, ModelProfiles};
-pub use terminal::{Spinner, Terminal, Waiting, json_of};
+pub use terminal::{LineMark, Spinner, Terminal, Waiting, json_of};
 pub use thread_folders::ThreadFolders;
 pub use threads::{each_entry, state_of};
 pub use ui::{AgentUi, Output, PlainUi};

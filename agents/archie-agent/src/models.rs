@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use superstep_llm::{Model, ModelError, ModelName};
+use superstep_llm::{Model, ModelError, ModelName, Provider};
 
 use crate::profile::{ModelProfile, ModelProfiles};
 
@@ -13,6 +13,7 @@ use crate::profile::{ModelProfile, ModelProfiles};
 pub struct ModelRegistry {
     open: Mutex<BTreeMap<String, Arc<dyn Model>>>,
     profiles: ModelProfiles,
+    openai_base_url: Option<String>,
 }
 
 impl ModelRegistry {
@@ -22,6 +23,13 @@ impl ModelRegistry {
             profiles,
             ..Self::default()
         }
+    }
+
+    /// Sets the address of the server for `openai:` and `openai_responses:` models. `OPENAI_BASE_URL` takes precedence.
+    #[must_use]
+    pub fn with_openai_base_url(mut self, url: Option<String>) -> Self {
+        self.openai_base_url = url;
+        self
     }
 
     /// Returns how much an agent may leave to the model with this name.
@@ -42,13 +50,12 @@ impl ModelRegistry {
         if let Some(model) = open.get(name) {
             return Ok(model.clone());
         }
-        let parsed: ModelName =
-            name.parse()
-                .map_err(|error: superstep_llm::NotAModel| ModelError::BadFile {
-                    model: ModelName::new(superstep_llm::Provider::Script, name),
-                    why: error.to_string(),
-                })?;
-        let model = superstep_llm::open(&parsed)?;
+        let parsed: ModelName = name.parse()?;
+        let url = match parsed.provider() {
+            Provider::OpenAi | Provider::OpenAiResponses => self.openai_base_url.as_deref(),
+            _ => None,
+        };
+        let model = superstep_llm::open_at(&parsed, url)?;
         open.insert(name.to_owned(), model.clone());
         Ok(model)
     }

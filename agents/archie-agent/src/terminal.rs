@@ -21,6 +21,17 @@ pub trait Terminal: Send + Sync {
         self.line(text);
     }
 
+    /// Prints a message of the program that names commands. A shell shows them as they are typed there.
+    fn hint(&self, text: &str) {
+        self.line(text);
+    }
+
+    /// Prints a text with a mark that says what it means, in the mark's colour and broken between words where the terminal
+    /// supports that.
+    fn marked_line(&self, mark: LineMark, text: &str) {
+        self.line(&format!("{}{text}", mark.word()));
+    }
+
     /// Prints a text in Markdown, rendered where the terminal supports it.
     fn markdown(&self, text: &str);
 
@@ -75,6 +86,28 @@ pub trait Terminal: Send + Sync {
     /// Prints one line of JSON, with hidden characters escaped.
     fn json(&self, value: &serde_json::Value) {
         self.verbatim(&json_text(value));
+    }
+}
+
+/// What a line of a report means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineMark {
+    /// Something works.
+    Good,
+    /// Something has to be fixed.
+    Problem,
+    /// Neither.
+    Plain,
+}
+
+impl LineMark {
+    /// Returns the beginning of the line. All marks have the same width.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Good => "ok  ",
+            Self::Problem => "!!  ",
+            Self::Plain => "    ",
+        }
     }
 }
 

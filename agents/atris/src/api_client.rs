@@ -176,18 +176,41 @@ pub(super) fn body(answer: &Answer) -> Json {
         .unwrap_or_else(|_| json!(String::from_utf8_lossy(&answer.body)))
 }
 
-/// Returns a one-line message for an answer that reports an error.
-pub(super) fn complaint(status: u16, body: &Json) -> String {
+/// Returns a one-line message for an answer that reports an error, with what to do if the key may be the reason.
+pub(super) fn complaint(catalogue: &Catalogue, status: u16, body: &Json) -> String {
     let said = ["message", "error", "detail", "title"]
         .iter()
         .find_map(|name| match &body[*name] {
             Json::String(text) => Some(text.clone()),
             inner => inner["message"].as_str().map(str::to_owned),
         });
-    match said {
-        Some(said) => format!("the server answered {status}: {}", answer::shown(&said)),
-        None => format!("the server answered {status}"),
+    let mut words = format!("the server answered {status}");
+    if let Some(said) = said {
+        words = format!("{words}: {}", answer::shown(&said));
     }
+    match missing_key(catalogue).or_else(|| refused_key(catalogue, status)) {
+        Some(note) => format!("{words}; {note}"),
+        None => words,
+    }
+}
+
+/// Names the variable of the API's key if it is not set.
+pub(super) fn missing_key(catalogue: &Catalogue) -> Option<String> {
+    let variable = &catalogue.key.as_ref()?.variable;
+    let is_missing = Secret::from_env(variable).is_none();
+    is_missing.then(|| format!("`{variable}` is not set, so the call has no key"))
+}
+
+/// Says what to do about the key if the server refused it.
+fn refused_key(catalogue: &Catalogue, status: u16) -> Option<String> {
+    let note = match &catalogue.key {
+        Some(key) => format!("check the key in `{}`", key.variable),
+        None => format!(
+            "if `{}` needs a key, add it again with `--key-env VARIABLE`",
+            catalogue.name
+        ),
+    };
+    matches!(status, 401 | 403).then_some(note)
 }
 
 /// Returns whether another host may answer better.

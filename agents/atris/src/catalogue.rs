@@ -42,6 +42,8 @@ pub enum Dialect {
     Plain,
     /// The form of Audius.
     Audius,
+    /// Not an API over HTTP, but the tools of an MCP server.
+    Mcp,
 }
 
 /// Where to find a secret, and where it may go. The secret itself is never stored.

@@ -20,6 +20,7 @@ pub mod evaluation;
 mod graph_tests;
 mod headers;
 pub mod health;
+mod mcp_catalogue;
 mod model_chooser;
 mod nodes;
 pub mod openapi;
@@ -131,6 +132,7 @@ fn atris(deps: &AgentDeps, options: &Options) -> Arc<Atris> {
             store: deps.store.clone(),
             offline: options.offline,
         },
+        mcp: deps.mcp.clone(),
         extraction: options.extraction,
         default_model: deps.model.clone(),
     })

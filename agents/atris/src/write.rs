@@ -177,11 +177,12 @@ async fn make(
             body,
         }),
         // The server examined the call and refused it.
-        300..=407 | 409..=499 => Err(ToolError::failed(api_client::complaint(
-            answer.status,
-            &body,
+        status @ (300..=407 | 409..=499) => Err(ToolError::failed(api_client::complaint(
+            catalogue, status, &body,
         ))),
-        status => Err(ToolError::unknown(api_client::complaint(status, &body))),
+        status => Err(ToolError::unknown(api_client::complaint(
+            catalogue, status, &body,
+        ))),
     }
 }
 

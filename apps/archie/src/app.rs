@@ -12,12 +12,14 @@ use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
 use superstep::store::{Namespace, PutItem, Store as Memory};
 use superstep::{AnyThread, Checkpointer, Runtime, ThreadId};
 use superstep_agent::Spending;
+use superstep_llm::{ModelName, NotAModel};
 use superstep_postgres::Postgres;
 use superstep_restate::{Redis, Restate};
 use superstep_server::FolderFiles;
 use superstep_sqlite::Sqlite;
 
 use crate::cli::settings::{Engine, Settings, Store};
+use crate::model_offers::find_offers;
 use crate::trace_export::TraceExport;
 
 /// Everything that a command needs.
@@ -78,7 +80,9 @@ impl App {
             let file = file.display();
             format!("cannot read {file}; delete it, and run `archie doctor` again")
         })?;
-        let models = Arc::new(ModelRegistry::with_profiles(profiles));
+        let models = ModelRegistry::with_profiles(profiles)
+            .with_openai_base_url(settings.openai_base_url.clone());
+        let models = Arc::new(models);
         let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
         let deps = deps(&settings, &models, &mcp, &memory);
         let mut agents: Vec<Arc<Agent>> = Vec::new();
@@ -113,6 +117,44 @@ impl App {
         found.with_context(|| {
             let names: Vec<_> = self.agents.iter().map(|agent| agent.name()).collect();
             format!("there is no agent `{name}`; there are {}", names.join(", "))
+        })
+    }
+
+    /// Returns the model for new threads. Commands call this before they create a thread, so that a wrong name or a missing key
+    /// leaves no thread behind.
+    pub async fn ready_model(&self) -> anyhow::Result<String> {
+        let name = match self.settings.model() {
+            Err(error) if error.is::<NotAModel>() => {
+                let given = self.settings.model.as_deref().unwrap_or_default();
+                return Err(self.similar_models(given).await.unwrap_or(error));
+            }
+            name => name?,
+        };
+        // On a cluster, the workers open the model, and they have the key.
+        if self.settings.engine == Engine::Local {
+            self.models.get(name)?;
+        }
+        Ok(name.to_owned())
+    }
+
+    /// Returns an error that suggests models of local servers for a name without a provider, if they have the name.
+    async fn similar_models(&self, given: &str) -> Option<anyhow::Error> {
+        let offers = find_offers(self.settings.openai_base_url.as_deref()).await;
+        let offers = offers.iter().map(|offer| &offer.name);
+        // Ollama's names end with a tag.
+        let is_similar = |name: &&ModelName| {
+            let rest = name.name().strip_prefix(given);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        let similar: Vec<_> = offers
+            .filter(is_similar)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        (!similar.is_empty()).then(|| {
+            anyhow::anyhow!(
+                "`{given}` is not a model; did you mean {}?",
+                similar.join(" or ")
+            )
         })
     }
 

@@ -3,8 +3,8 @@
 //! A shell and a command line over threads that survive crashes, restarts and deploys. The program is also a library, so that
 //! your own agent can share the shell and the inbox with the built-in ones.
 //!
-//! It contacts only what a person configures: models, databases, APIs, mailboxes, clusters and trace backends; `archie doctor`
-//! also looks for local model servers. It stores data only in its database, in its home folder and in the output of commands.
+//! It contacts only what a person configures: models, databases, APIs, mailboxes, clusters and trace backends; `archie setup`,
+//! `doctor` and `models` also look for local model servers. It stores data only in its database, in its home folder and in the output of commands.
 //! The rules of execution (what may run again, who wins a race, what is stored) are all in `superstep`.
 //!
 //! In reading order: [`run`] (the whole program), [`cli::args`] (the command line), [`app::App`] (the store, the runtime, the
@@ -48,6 +48,7 @@ mod editor;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod inbox;
+mod model_offers;
 mod pace;
 mod program;
 mod running;
@@ -58,5 +59,5 @@ pub mod terminal;
 mod thread_files;
 pub mod trace_export;
 
-pub(crate) use program::complain;
 pub use program::run;
+pub(crate) use program::{complain, complain_with};

@@ -75,6 +75,11 @@ fn refuse(error: &clap::Error) -> ! {
 
 /// Prints an error and its causes to stderr, one per line.
 pub(crate) fn complain(error: &anyhow::Error) {
+    complain_with(error, str::to_owned);
+}
+
+/// Prints an error like [`complain`], with each line as `edit` returns it.
+pub(crate) fn complain_with(error: &anyhow::Error, edit: impl Fn(&str) -> String) {
     let mut said = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -87,7 +92,7 @@ pub(crate) fn complain(error: &anyhow::Error) {
         } else {
             "  because: "
         };
-        terminal::print_error(&format!("{begin}{cause}"));
+        terminal::print_error(&edit(&format!("{begin}{cause}")));
         said.push_str(&cause);
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archie_agent::printable::{one_line, printable};
 use archie_agent::style::{Face, Style};
-use archie_agent::{AgentFactory, Exit, Terminal, Waiting};
+use archie_agent::{AgentFactory, Exit, LineMark, Terminal, Waiting};
+use clap::error::ContextKind;
 use clap::{CommandFactory, Parser};
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
@@ -14,12 +15,14 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{Config, Editor, Helper};
+use rustyline::{CompletionType, Config, Editor, Helper};
 use superstep::checkpoint::{Page, ThreadQuery};
 
 use crate::app::App;
 use crate::cli::args::{Command, ShellLine};
+use crate::cli::settings::{SettingOptions, Settings};
 use crate::commands;
+use crate::commands::inquiry::AskArgs;
 use crate::terminal::{self, Console};
 
 /// Prompt for a command.
@@ -73,6 +76,14 @@ pub fn start_shell(
                 terminal.aside(why.trim_end());
                 continue;
             }
+            Typed::Question(question) if app.settings.model.is_none() => {
+                terminal.aside(&format!(
+                    "`{}` is not a command. To ask it as a question, choose a model first: `archie setup`",
+                    first_word(&question)
+                ));
+                continue;
+            }
+            Typed::Question(question) => Box::new(ask(question)),
             Typed::Command(command) => command,
         };
         let done = match command.needs_home() {
@@ -82,11 +93,67 @@ pub fn start_shell(
         match done {
             Ok(exit) => last = exit,
             Err(error) => {
-                crate::complain(&error);
+                match is_terminal {
+                    true => crate::complain_with(&error, as_typed_in_shell),
+                    false => crate::complain(&error),
+                }
                 last = Exit::Failed;
             }
         }
+        if command.changes_settings() {
+            app = runtime.block_on(reopen(app, makers))?;
+        }
     }
+}
+
+/// Opens the app again after a command changed the settings file. What the command line of the shell set stays.
+async fn reopen(app: App, makers: &[AgentFactory]) -> anyhow::Result<App> {
+    let written = Settings::read(&SettingOptions::default())?;
+    let settings = Settings {
+        model: written.model,
+        openai_base_url: written.openai_base_url,
+        mcp: written.mcp,
+        ..app.settings.clone()
+    };
+    drop(app);
+    App::open(settings, makers).await
+}
+
+fn ask(question: String) -> Command {
+    Command::Ask(AskArgs {
+        question: vec![question],
+        inputs: None,
+        recursive: false,
+        memory_file: None,
+        json: false,
+    })
+}
+
+fn first_word(line: &str) -> &str {
+    line.split_whitespace().next().unwrap_or_default()
+}
+
+/// Returns a message of the program with its commands as they are typed in the shell: `archie doctor` is `doctor`. Only for
+/// messages of the program: an answer of a model or the text of a file stays as it is.
+fn as_typed_in_shell(message: &str) -> String {
+    let mut parts = message.split(BEFORE_COMMAND);
+    let mut typed = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find([' ', '`']).unwrap_or(part.len());
+        typed.push_str(match is_command(&part[..end]) {
+            true => "`",
+            false => BEFORE_COMMAND,
+        });
+        typed.push_str(part);
+    }
+    typed
+}
+
+const BEFORE_COMMAND: &str = "`archie ";
+
+/// Returns whether a word is the name of a command.
+fn is_command(word: &str) -> bool {
+    ShellLine::command().find_subcommand(word).is_some()
 }
 
 fn get_command_input(terminal: &dyn Terminal) -> anyhow::Result<Option<String>> {
@@ -106,6 +173,8 @@ pub enum Typed {
     Model(Option<String>),
     /// A command with its arguments.
     Command(Box<Command>),
+    /// A line that does not start with a command.
+    Question(String),
     /// A line that does not parse, with the error message.
     Wrong(String),
 }
@@ -114,7 +183,12 @@ pub enum Typed {
 pub fn parse_command(line: &str) -> Typed {
     let line = line.replace("\\\n", " ");
     let Some(words) = shlex::split(&line) else {
-        return Typed::Wrong("a quote is not closed".to_owned());
+        // The apostrophe of "what's" is not a quote.
+        let words: Vec<_> = line.split_whitespace().collect();
+        return match is_question(&words, false) {
+            true => Typed::Question(line.trim().to_owned()),
+            false => Typed::Wrong("a quote is not closed".to_owned()),
+        };
     };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
@@ -125,29 +199,80 @@ pub fn parse_command(line: &str) -> Typed {
         ["model", name] => Typed::Model(Some((*name).to_owned())),
         words => match ShellLine::try_parse_from(words) {
             Ok(line) => Typed::Command(Box::new(line.command)),
-            Err(error) => Typed::Wrong(error.to_string()),
+            Err(error) => {
+                let is_suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+                match is_question(words, is_suggested) {
+                    true => Typed::Question(line.trim().to_owned()),
+                    false => Typed::Wrong(error.to_string()),
+                }
+            }
         },
     }
 }
+
+/// Returns whether words that are not a valid command are a question: not one that starts with a command, with a command that
+/// has a typing error, or that has options. `is_suggested` says whether the parser knows a command similar to the first word.
+fn is_question(words: &[&str], is_suggested: bool) -> bool {
+    let Some((first, rest)) = words.split_first() else {
+        return false;
+    };
+    if is_command(first) || ["help", "model", "exit", "quit"].contains(first) {
+        return false;
+    }
+    if words.last().is_some_and(|last| last.ends_with('?')) {
+        return true;
+    }
+    let has_option = rest.iter().any(|word| word.starts_with('-'));
+    let is_short = rest.is_empty() || (rest.len() == 1 && is_suggested);
+    let is_typing_error = first.chars().count() >= TYPED_CHARS_MIN
+        && ShellLine::command()
+            .get_subcommands()
+            .any(|command| is_one_edit_apart(first, command.get_name()));
+    !(has_option || is_short || is_typing_error)
+}
+
+/// Returns whether two words differ in one character: another one, one more, or two that are swapped.
+fn is_one_edit_apart(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    let same = one.iter().zip(&other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one[same..], &other[same..]);
+    match (one, other) {
+        ([_, a @ ..], [_, b @ ..]) if a == b => true,
+        ([_, a @ ..], b) if a == b => true,
+        (a, [_, b @ ..]) if a == b => true,
+        ([a, b, rest @ ..], [c, d, others @ ..]) => a == d && b == c && rest == others,
+        _ => false,
+    }
+}
+
+/// A shorter word is close to too many others: `how` is one character from `show`.
+const TYPED_CHARS_MIN: usize = 5;
 
 fn greet(app: &App, terminal: &dyn Terminal) {
     let model = app
         .settings
         .model
         .as_deref()
-        .unwrap_or("none chosen; `model PROVIDER:NAME` chooses one");
+        .unwrap_or("none chosen; `setup` finds one");
     terminal.line(&format!(
         "archie {}  model: {model}",
         env!("CARGO_PKG_VERSION")
     ));
-    terminal.line("`help` tells what there is, `exit` leaves. Threads are kept whatever happens.");
+    terminal.line("Type a question or a command. `help` lists the commands, `exit` leaves.");
 }
 
 fn choose_model(app: &mut App, name: &str, terminal: &dyn Terminal) {
     match superstep_llm::ModelName::from_typed(name) {
         Ok(model) => {
-            app.settings.model = Some(model.to_string());
-            terminal.line(&format!("model: {model}"));
+            let name = model.to_string();
+            terminal.line(&format!("model: {name}"));
+            match app.models.get(&name) {
+                Ok(_) => terminal.aside(&format!(
+                    "until you leave the shell; `setup --model {name}` tests and saves it"
+                )),
+                Err(error) => terminal.aside(&error.to_string()),
+            }
+            app.settings.model = Some(name);
         }
         Err(error) => terminal.aside(&error.to_string()),
     }
@@ -162,11 +287,13 @@ fn help(terminal: &dyn Terminal) {
             .unwrap_or_default();
         terminal.line(&format!("  {:<12} {about}", command.get_name()));
     }
-    terminal.line("  model NAME   choose the model, such as openai:gpt-4.1-mini or script:FILE; alone, show it");
-    terminal.line("  exit         leave; nothing is lost");
+    terminal.line("  model NAME   Use another model until you leave; alone, show the model");
+    terminal.line("  exit         Leave the shell; threads are kept");
     terminal.line("");
     terminal.line("A first try:   analyze --query \"Which queue should we use?\" --inputs ./notes");
-    terminal.line("End a line with \\ to continue it. Tab completes. Ctrl-C stops a run and keeps its thread.");
+    terminal.line("Anything else is a question:   what is a queue?");
+    terminal.line("End a line with \\ to continue it. Tab completes.");
+    terminal.line("Ctrl-C stops a run and keeps its thread.");
 }
 
 async fn recent(app: &App) -> Vec<String> {
@@ -206,7 +333,11 @@ fn editor(
     ids: Arc<Mutex<Vec<String>>>,
 ) -> anyhow::Result<Editor<Typing, DefaultHistory>> {
     // Lines are added explicitly, because some contain secrets.
-    let config = Config::builder().auto_add_history(false).build();
+    let config = Config::builder()
+        .auto_add_history(false)
+        .completion_type(CompletionType::List)
+        .completion_show_all_if_ambiguous(true)
+        .build();
     let mut editor = Editor::with_config(config)?;
     editor.set_helper(Some(Typing {
         files: FilenameCompleter::new(),
@@ -230,6 +361,14 @@ impl Terminal for LineEditor {
         self.console.verbatim(text);
     }
 
+    fn hint(&self, text: &str) {
+        self.console.line(&as_typed_in_shell(text));
+    }
+
+    fn marked_line(&self, mark: LineMark, text: &str) {
+        self.console.marked_line(mark, &as_typed_in_shell(text));
+    }
+
     fn markdown(&self, text: &str) {
         self.console.markdown(text);
     }
@@ -251,7 +390,7 @@ impl Terminal for LineEditor {
     }
 
     fn aside(&self, text: &str) {
-        self.console.aside(text);
+        self.console.aside(&as_typed_in_shell(text));
     }
 
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
@@ -449,5 +588,70 @@ mod tests {
         ));
         assert!(matches!(parse_command("analyse"), Typed::Wrong(_)));
         assert!(matches!(parse_command("analyze \"oh"), Typed::Wrong(_)));
+    }
+
+    #[test]
+    fn free_text_is_a_question_and_a_mistyped_command_is_not() {
+        for question in [
+            "what is kafka?",
+            "what's kafka?",
+            "how does Kafka keep order",
+            "kafka?",
+            "is a queue enough for us",
+            "who said \"it's fine\"",
+        ] {
+            let Typed::Question(asked) = parse_command(question) else {
+                panic!("{question} is not a question");
+            };
+            assert_eq!(asked, question);
+        }
+        for command in [
+            "kafka",
+            "analyse my notes now",
+            "analyse --query x",
+            "resum 01a1",
+            "theads",
+            "show me the threads",
+            "analyze what's this",
+            "kafka --help",
+        ] {
+            assert!(
+                matches!(parse_command(command), Typed::Wrong(_)),
+                "{command}"
+            );
+        }
+    }
+
+    #[test]
+    fn one_edit_is_another_character_one_more_or_two_that_are_swapped() {
+        for (one, other) in [
+            ("analyse", "analyze"),
+            ("resum", "resume"),
+            ("resume", "resum"),
+            ("rseume", "resume"),
+            ("threaads", "threads"),
+            ("xdoctor", "doctor"),
+        ] {
+            assert!(is_one_edit_apart(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("resume", "resume"),
+            ("what", "watch"),
+            ("doctor", "doc"),
+            ("abcd", "badc"),
+        ] {
+            assert!(!is_one_edit_apart(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn commands_in_messages_are_as_they_are_typed_in_the_shell() {
+        assert_eq!(
+            as_typed_in_shell("run `archie setup`, `archie resume 01a1` or `archie doctor --json`"),
+            "run `setup`, `resume 01a1` or `doctor --json`"
+        );
+        for other in ["`archie --model x`", "archie setup", "`archie nothing`", ""] {
+            assert_eq!(as_typed_in_shell(other), other);
+        }
     }
 }

@@ -14,7 +14,7 @@ use archie_agent::printable::{Escaper, one_line, printable};
 use archie_agent::style::{Face, Style};
 use archie_agent::terminal_markdown::{self, MarkdownRenderer};
 use archie_agent::time_text::duration;
-use archie_agent::{Spinner, Terminal, Waiting};
+use archie_agent::{LineMark, Spinner, Terminal, Waiting};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::execute;
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
@@ -356,6 +356,21 @@ impl Terminal for Console {
         self.print(&format!("{}\n", printable(text)));
     }
 
+    fn marked_line(&self, mark: LineMark, text: &str) {
+        let face = match mark {
+            LineMark::Good => Face::Ok,
+            LineMark::Problem => Face::Error,
+            LineMark::Plain => Face::Plain,
+        };
+        if !self.is_terminal {
+            return self.line(&format!("{}{text}", mark.word()));
+        }
+        for (at, line) in text.split('\n').enumerate() {
+            let begin = if at == 0 { mark } else { LineMark::Plain };
+            self.line_of(&[(face, begin.word()), (Face::Plain, line)]);
+        }
+    }
+
     fn markdown(&self, text: &str) {
         self.close();
         let text = &printable(text);
@@ -465,6 +480,18 @@ fn hang_of(parts: &[(Face, &str)]) -> usize {
 const PARTS_HANG: usize = 4;
 /// How often plain mode says what is going on.
 const PLAIN_PROGRESS_EVERY: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_marked_line_breaks_between_words_and_keeps_its_indent() {
+    let parts = [
+        (Face::Ok, LineMark::Good.word()),
+        (Face::Plain, "the model answers, keeps to forms"),
+    ];
+    assert_eq!(
+        wrap_parts(&parts, hang_of(&parts), 20, Style::default()),
+        "ok  the model\n    answers, keeps\n    to forms"
+    );
+}
 
 #[test]
 fn an_answer_breaks_between_words_as_it_comes() {

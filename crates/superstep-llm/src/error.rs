@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::name::ModelName;
+use crate::name::{ModelName, NotAModel};
 
 /// Error of a model call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum ModelError {
     #[error("the answer broke off before its end")]
     Cut,
     /// The API key is missing or invalid.
-    #[error("`{model}` refused our key{}; set {key} to one that is valid for it", in_status(*.status))]
+    #[error("{}", unauthorized(.model, *.status, .key))]
     Unauthorized {
         /// Model that was called.
         model: ModelName,
@@ -129,6 +129,9 @@ pub enum ModelError {
         /// Model that was to be opened.
         model: ModelName,
     },
+    /// The text is not the name of a model.
+    #[error(transparent)]
+    InvalidName(#[from] NotAModel),
 }
 
 impl ModelError {
@@ -148,6 +151,7 @@ impl ModelError {
         "model-unexpected",
         "model-bad-file",
         "model-not-built-in",
+        "model-invalid-name",
     ];
 
     /// Returns the stable code of this error: the name of its page in the error index.
@@ -167,6 +171,7 @@ impl ModelError {
             Self::Unexpected { .. } => "model-unexpected",
             Self::BadFile { .. } => "model-bad-file",
             Self::NotBuiltIn { .. } => "model-not-built-in",
+            Self::InvalidName(_) => "model-invalid-name",
         }
     }
 
@@ -186,7 +191,8 @@ impl ModelError {
             | Self::ReplyTooLarge { .. }
             | Self::Unexpected { .. }
             | Self::BadFile { .. }
-            | Self::NotBuiltIn { .. } => false,
+            | Self::NotBuiltIn { .. }
+            | Self::InvalidName(_) => false,
         }
     }
 
@@ -198,6 +204,15 @@ impl ModelError {
             }
             _ => None,
         }
+    }
+}
+
+fn unauthorized(model: &ModelName, status: u16, key: &str) -> String {
+    match status {
+        0 => format!("`{model}` needs a key: {key} is not set"),
+        status => format!(
+            "`{model}` refused the key in {key} (status {status}); set {key} to a key that is valid for it"
+        ),
     }
 }
 

@@ -72,6 +72,12 @@ pub use usage::Usage;
 ///
 /// If `SUPERSTEP_SCRIPT_LEDGER` is set, a script records its replies in that file; see [`Script::with_ledger`].
 pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
+    open_at(name, None)
+}
+
+/// Opens a model like [`open`], with the server at `url` if the environment sets no address for the provider. Scripts and
+/// cassettes ignore `url`.
+pub fn open_at(name: &ModelName, url: Option<&str>) -> Result<Arc<dyn Model>, ModelError> {
     Ok(match name.provider() {
         Provider::Script => {
             let script = Script::open(name.name())?;
@@ -85,9 +91,11 @@ pub fn open(name: &ModelName) -> Result<Arc<dyn Model>, ModelError> {
         }
         Provider::Cassette => Arc::new(Cassette::open(name.name())?),
         #[cfg(feature = "remote")]
-        _ => Arc::new(Retrying::new(Arc::new(Remote::from_env(name)?))),
+        _ => Arc::new(Retrying::new(Arc::new(Remote::from_env_or(name, url)?))),
         #[cfg(not(feature = "remote"))]
         _ => {
+            // Only a server has an address.
+            let _ = url;
             return Err(ModelError::NotBuiltIn {
                 model: name.clone(),
             });

@@ -99,6 +99,14 @@ impl Prices {
         line(model.name()).or_else(|| line(undated(model.name())?))
     }
 
+    /// Returns the names of the models in the table.
+    pub fn models(&self) -> Vec<ModelName> {
+        let names = self.lines.keys().cloned();
+        names
+            .map(|(provider, name)| ModelName::new(provider, name))
+            .collect()
+    }
+
     /// Returns the cost of a call; unknown if the price or the usage is.
     pub fn cost(&self, model: &ModelName, usage: Option<&Usage>) -> Cost {
         match (self.price(model), usage) {

@@ -146,6 +146,15 @@ impl McpServers {
         self.accepted.write(&all)
     }
 
+    /// Forgets what the person accepted of a server.
+    pub fn forget(&self, name: &str) -> anyhow::Result<()> {
+        let mut all = self.accepted.read()?;
+        match all.remove(name) {
+            Some(_) => self.accepted.write(&all),
+            None => Ok(()),
+        }
+    }
+
     /// Starts or contacts a server, whether it is accepted or not: for a person who looks at its tools.
     pub async fn connect(&self, settings: &McpServerSettings) -> anyhow::Result<Server> {
         let limits = ServerLimits {

@@ -1,20 +1,22 @@
 //! The node that makes the call.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archie_agent::printable::printable;
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::trace::fields;
 use superstep_agent::{AgentEvent, CallTimes, Calls, ChatMessage, Decision, Tool, Tools, tool_span};
-use superstep_llm::{Message, Secret, ToolCall, ToolStatus};
+use superstep_llm::{Message, ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted, withheld};
 use crate::answer::{self, WordedAnswer};
 use crate::api_client::{self, ReadOutcome};
 use crate::call::ExactCall;
-use crate::catalogue::{Api, Catalogue};
+use crate::catalogue::{Api, Catalogue, Dialect};
 use crate::state::{AtrisState, AtrisStateUpdate, ChatLine};
 use crate::write::{self, ApprovedCall, CALL_API, CallReceipt};
 use crate::{EXECUTE_REQUEST, params};
@@ -36,6 +38,11 @@ impl Node<AtrisState> for ExecuteRequest {
         let Some(catalogue) = self.0.catalogue(name).await? else {
             return failed(EXECUTE_REQUEST, &state, format!("the API `{name}` is gone"));
         };
+        if catalogue.dialect == Dialect::Mcp {
+            return self
+                .call_mcp_tool(&state, &catalogue, api, parameters, &cx)
+                .await;
+        }
         let exact = match ExactCall::new(api, parameters) {
             Ok(exact) => exact,
             Err(why) => return failed(EXECUTE_REQUEST, &state, why),
@@ -53,9 +60,10 @@ impl Node<AtrisState> for ExecuteRequest {
 impl ExecuteRequest {
     /// Names the variable of the API's key if it is not set.
     fn missing_key(&self, catalogue: &Catalogue) -> Option<String> {
-        let key = catalogue.key.as_ref()?;
-        let is_missing = !self.0.api_client.offline && Secret::from_env(&key.variable).is_none();
-        is_missing.then(|| format!("`{}` is not set, so the call has no key", key.variable))
+        match self.0.api_client.offline {
+            true => None,
+            false => api_client::missing_key(catalogue),
+        }
     }
 
     async fn read(
@@ -69,13 +77,7 @@ impl ExecuteRequest {
         let selected = state.selected_host.as_deref();
         let (host, body) = match self.step("request", catalogue, exact, selected, cx).await? {
             Ok(answered) => answered,
-            Err((host, why)) => {
-                let why = match self.missing_key(catalogue) {
-                    Some(note) => format!("{why}; {note}"),
-                    None => why,
-                };
-                return failed_at(EXECUTE_REQUEST, state, why, host);
-            }
+            Err((host, why)) => return failed_at(EXECUTE_REQUEST, state, why, host),
         };
         let limit = state
             .parameters
@@ -191,10 +193,50 @@ impl ExecuteRequest {
                 cx.emit(request_event(exact, &format!("{status}{items}")))?;
                 match status {
                     200..=299 => Ok((host, body)),
-                    _ => Err((Some(host), api_client::complaint(status, &body))),
+                    _ => Err((Some(host), api_client::complaint(catalogue, status, &body))),
                 }
             }
         })
+    }
+
+    /// Calls a tool of an MCP server. The tool asks a person where the settings of the server require it.
+    async fn call_mcp_tool(
+        &self,
+        state: &AtrisState,
+        catalogue: &Catalogue,
+        api: &Api,
+        parameters: &BTreeMap<String, Json>,
+        cx: &NodeCx,
+    ) -> Next {
+        let tools = self.0.mcp.tools().await.tools;
+        let Some(tool) = tools.into_iter().find(|tool| tool.name() == api.id) else {
+            // An earlier execution may have started the call, so this is not an answer to the question.
+            return Err(NodeError::fatal(format!(
+                "the MCP server `{}` has no tool `{}` any more",
+                catalogue.name, api.id
+            )));
+        };
+        let given = parameters.iter().filter(|(_, value)| !value.is_null());
+        let args = given.map(|(name, value)| (name.clone(), value.clone()));
+        let call = ToolCall {
+            id: api.id.clone(),
+            name: api.id.clone(),
+            args: Json::Object(args.collect()),
+        };
+        let result = call_tool(&tool, &call, &Labels::NONE, cx).await?;
+        let text = result.content.text();
+        let is_error = result.status == ToolStatus::Error;
+        let how = if is_error { "failed" } else { "ok" };
+        cx.emit(json!({ "event": "request", "text": format!("{}  {how}", api.id) }))?;
+        if is_error {
+            return failed(EXECUTE_REQUEST, state, answer::shown(&text));
+        }
+        let worded = WordedAnswer {
+            text: printable(text.trim_end()),
+            items: Vec::new(),
+        };
+        let update = AtrisStateUpdate::default().response(Some(json!({ "text": text })));
+        Ok(answered(update, state, worded).into())
     }
 
     /// Makes a call that changes something, after a person's approval. Asks a person if the outcome is unknown.

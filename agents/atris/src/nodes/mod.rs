@@ -6,6 +6,9 @@ mod execute;
 mod params;
 mod select;
 
+use std::sync::Arc;
+
+use archie_agent::mcp::McpServers;
 use superstep::{Command, Node, NodeCx, NodeError, View};
 use superstep_agent::Decision;
 
@@ -14,6 +17,7 @@ use super::answer;
 use super::api_client::ApiClient;
 use super::catalogue::Catalogue;
 use super::catalogue_store::CatalogueStore;
+use super::mcp_catalogue;
 use super::model_chooser::{ModelChooser, NO_MODEL};
 use super::state::{AtrisState, AtrisStateUpdate, ChatLine, ErrorEntry, OFTEN};
 
@@ -27,6 +31,7 @@ pub(super) struct Atris {
     pub(super) catalogue_store: CatalogueStore,
     pub(super) chooser: ModelChooser,
     pub(super) api_client: ApiClient,
+    pub(super) mcp: Arc<McpServers>,
     pub(super) extraction: Extraction,
     /// Model for threads whose state names none.
     pub(super) default_model: Option<String>,
@@ -44,19 +49,29 @@ impl Node<AtrisState> for ResetState {
 }
 
 impl Atris {
+    /// Returns the API with this name, or else the MCP server.
     async fn catalogue(&self, name: &str) -> Result<Option<Catalogue>, NodeError> {
-        self.catalogue_store
-            .find(name)
-            .await
-            .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
+        let found = self.catalogue_store.find(name).await;
+        let found =
+            found.map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))?;
+        match found {
+            None if !self.api_client.offline => mcp_catalogue::find(&self.mcp, name).await,
+            found => Ok(found),
+        }
     }
 
-    /// Returns all APIs, sorted by name.
+    /// Returns all APIs, sorted by name, and the MCP servers that can be used.
     async fn catalogues(&self) -> Result<Vec<Catalogue>, NodeError> {
-        self.catalogue_store
-            .list()
-            .await
-            .map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))
+        let all = self.catalogue_store.list().await;
+        let mut all =
+            all.map_err(|error| NodeError::retryable(Unreadable(format!("{error:#}"))))?;
+        if !self.api_client.offline {
+            let servers = mcp_catalogue::all(&self.mcp).await;
+            let is_new = |server: &Catalogue| all.iter().all(|api| api.name != server.name);
+            let servers: Vec<_> = servers.into_iter().filter(is_new).collect();
+            all.extend(servers);
+        }
+        Ok(all)
     }
 
     /// Returns who reads the question: what the thread stores, else what this process was started with.

@@ -1,9 +1,11 @@
 //! Command-line arguments, shared by the terminal and the shell.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::interval::age;
 use crate::cli::settings::SettingOptions;
 use crate::commands::analyze::AnalyzeArgs;
 use crate::commands::api::ApiArgs;
@@ -14,6 +16,7 @@ use crate::commands::inquiry::{AskArgs, BuildContextArgs};
 use crate::commands::keys::KeysArgs;
 use crate::commands::mail::MailArgs;
 use crate::commands::mcp::McpArgs;
+use crate::commands::setup::SetupArgs;
 use crate::commands::sheet::SheetArgs;
 
 /// Durable agents that survive kill -9 and show their cost and evidence.
@@ -77,7 +80,7 @@ pub enum Command {
     Atris(AtrisArgs),
     /// Manage the APIs that `atris` can ask
     Api(ApiArgs),
-    /// Check and accept MCP servers whose tools `analyze` may call
+    /// Manage MCP servers whose tools agents may call
     Mcp(McpArgs),
     /// Triage mail and draft replies; send nothing unseen
     Mail(MailArgs),
@@ -107,12 +110,16 @@ pub enum Command {
     Export(FileArgs),
     /// Import a thread from a file written by `export`
     Import(ImportArgs),
-    /// Delete a thread permanently
+    /// Delete threads permanently
     Delete(DeleteArgs),
     /// Check which paused threads this version cannot resume
     Check(JsonArgs),
     /// Run a scripted scenario of every agent without a model
     Demo(DemoArgs),
+    /// Find a model, test it and save the choice
+    Setup(SetupArgs),
+    /// List the models that are available here, with their prices
+    Models(JsonArgs),
     /// Diagnose the model, the database and missing programs
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
@@ -400,8 +407,18 @@ pub struct ImportArgs {
 /// What to delete.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DeleteArgs {
-    /// Thread id or unique prefix
-    pub thread: String,
+    /// Thread ids or unique prefixes
+    #[arg(value_name = "THREAD", required_unless_present_any = ["agent", "status", "older_than"])]
+    pub threads: Vec<String>,
+    /// Delete every thread of this agent
+    #[arg(long, conflicts_with = "threads")]
+    pub agent: Option<String>,
+    /// Delete every thread with this status, see `threads`
+    #[arg(long, conflicts_with = "threads")]
+    pub status: Option<String>,
+    /// Delete every thread that did not change for this time, such as 30d
+    #[arg(long, value_name = "TIME", value_parser = age, conflicts_with = "threads")]
+    pub older_than: Option<Duration>,
     /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
@@ -432,6 +449,9 @@ pub struct DemoArgs {
 /// What to look at.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DoctorArgs {
+    /// Describe every environment variable, set or not
+    #[arg(long)]
+    pub verbose: bool,
     /// Write everything to a file for a bug report, without secrets
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -486,6 +506,15 @@ impl Command {
                 | Self::Studio(_)
                 | Self::Worker(_)
         )
+    }
+
+    /// Returns whether the command changes the settings file.
+    pub fn changes_settings(&self) -> bool {
+        match self {
+            Self::Setup(_) => true,
+            Self::Mcp(args) => args.command.changes_settings(),
+            _ => false,
+        }
     }
 }
 

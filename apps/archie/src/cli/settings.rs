@@ -1,11 +1,14 @@
 //! Settings. In order of precedence: the command line, environment variables, the settings file, defaults.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use archie_agent::mcp::{McpServerEntry, McpServerSettings};
+use archie_agent::private_file;
 use serde::Deserialize;
+use serde_json::{Map, Value as Json};
 use superstep_agent::budget::{Limits, Meter};
 use superstep_llm::ModelName;
 
@@ -14,6 +17,8 @@ use superstep_llm::ModelName;
 pub struct Settings {
     /// Model as `PROVIDER:NAME` or `script:FILE`; `None` if none is set.
     pub model: Option<String>,
+    /// Address of the server for `openai:` models that the settings file names. `OPENAI_BASE_URL` takes precedence.
+    pub openai_base_url: Option<String>,
     /// Database of the threads. Default: `threads.db` in the home folder.
     pub store: Store,
     /// What drives threads. Default: this process.
@@ -73,6 +78,7 @@ pub struct SettingOptions {
 #[serde(deny_unknown_fields)]
 struct Written {
     model: Option<String>,
+    openai_base_url: Option<String>,
     store: Option<String>,
     engine: Option<String>,
     redis: Option<String>,
@@ -292,7 +298,11 @@ impl Settings {
         let mcp: anyhow::Result<_> = mcp.collect();
         let mcp =
             mcp.with_context(|| format!("the settings in {} are not valid", file.display()))?;
+        let openai_base_url = written.openai_base_url.map(base_url_of).transpose();
+        let openai_base_url = openai_base_url
+            .with_context(|| format!("the settings in {} are not valid", file.display()))?;
         Ok(Self {
+            openai_base_url,
             model: given
                 .model
                 .clone()
@@ -319,12 +329,10 @@ impl Settings {
         })
     }
 
-    /// Returns the model, or an error that explains how to set one. Commands call this before they create a thread, so a wrong
-    /// name leaves nothing behind.
+    /// Returns the model, or an error that explains how to set one.
     pub fn model(&self) -> anyhow::Result<&str> {
         let model = self.model.as_deref().context(
-            "no model is chosen: give one with --model PROVIDER:NAME (such as openai:gpt-4.1-mini, ollama:qwen3:8b or \
-             script:FILE), set ARCHIE_MODEL, or run `archie doctor` to see what answers here",
+            "no model is chosen; run `archie setup` to choose one, or give one with --model PROVIDER:NAME",
         )?;
         model.parse::<ModelName>()?;
         Ok(model)
@@ -352,13 +360,39 @@ fn read_file(path: &Path) -> anyhow::Result<Written> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text)
             .with_context(|| format!("the settings in {} cannot be read", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Written::default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Written::default()),
         Err(error) => Err(error).with_context(|| format!("{} cannot be read", path.display())),
     }
 }
 
 fn parse(text: &str) -> serde_json::Result<Written> {
     serde_json::from_str(text)
+}
+
+/// Changes fields of a settings file and keeps the others. Creates the file if it does not exist, and replaces it atomically.
+/// Fails without writing if the result would not be valid.
+pub fn update_file(path: &Path, change: impl FnOnce(&mut Map<String, Json>)) -> anyhow::Result<()> {
+    // A link to a file in another place, such as a repository of settings, stays a link.
+    let path = match path.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => {
+            return Err(error).with_context(|| format!("`{}` cannot be read", path.display()));
+        }
+    };
+    let invalid = || format!("the settings in `{}` are not valid", path.display());
+    let mut fields: Map<String, Json> = match std::fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).with_context(invalid)?,
+        Err(error) if error.kind() == ErrorKind::NotFound => Map::new(),
+        Err(error) => {
+            return Err(error).with_context(|| format!("`{}` cannot be read", path.display()));
+        }
+    };
+    change(&mut fields);
+    let text = serde_json::to_string_pretty(&fields)?;
+    Settings::from_text(&text).with_context(invalid)?;
+    private_file::write(&path, format!("{text}\n").as_bytes())
+        .with_context(|| format!("`{}` cannot be written", path.display()))
 }
 
 /// Checks the text of a settings file without resolving any settings.
@@ -382,6 +416,15 @@ fn engine_of(text: &str) -> anyhow::Result<Engine> {
         Some(url) if names_host(url) => Ok(Engine::Restate(url.trim_end_matches('/').to_owned())),
         None if text == "local" => Ok(Engine::Local),
         _ => bail!("`{text}` is not an engine: write local or restate:http://HOST:PORT"),
+    }
+}
+
+fn base_url_of(url: String) -> anyhow::Result<String> {
+    match names_host(&url) {
+        true => Ok(url),
+        false => {
+            bail!("`openai_base_url` is `{url}`, not an address such as http://127.0.0.1:8080/v1")
+        }
     }
 }
 
@@ -477,6 +520,38 @@ mod tests {
             assert!(engine_of(wrong).is_err(), "{wrong}");
         }
         assert!(engine_of("temporal").is_err());
+    }
+
+    #[test]
+    fn a_changed_file_keeps_its_other_fields_and_a_wrong_change_is_not_written() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let real = home.path().join("real.json");
+        let file = home.path().join("settings.json");
+        std::fs::write(&real, r#"{"person": "ada", "model": "ollama:old"}"#).unwrap();
+        std::os::unix::fs::symlink(&real, &file).unwrap();
+        update_file(&file, |fields| {
+            fields.insert("model".to_owned(), "openai:new".into());
+            fields.insert("openai_base_url".to_owned(), "http://127.0.0.1:1/v1".into());
+        })
+        .unwrap();
+        assert!(file.is_symlink(), "the link was replaced");
+        let mode = std::fs::metadata(&real).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "others can read it");
+        let written = std::fs::read_to_string(&file).unwrap();
+        let settings = Settings::from_text(&written).unwrap();
+        assert_eq!(settings.model.as_deref(), Some("openai:new"));
+        assert_eq!(settings.person, "ada");
+        assert_eq!(
+            settings.openai_base_url.as_deref(),
+            Some("http://127.0.0.1:1/v1")
+        );
+        let wrong = update_file(&file, |fields| {
+            fields.insert("openai_base_url".to_owned(), "127.0.0.1".into());
+        });
+        let wrong = format!("{:#}", wrong.unwrap_err());
+        assert!(wrong.contains("not an address"), "{wrong}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
     }
 
     #[test]

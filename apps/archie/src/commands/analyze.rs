@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use archie_agent::Exit;
 use archie_agent::printable::one_line;
+use archie_agent::{Exit, Terminal};
 use archie_analyze::inputs::{self, Read};
 use archie_analyze::memory::Memory;
 use archie_analyze::prompts::QUERY;
@@ -47,6 +47,11 @@ pub async fn handle_analyze_command(
     if let Some(thread) = &args.recheck {
         return recheck(thread, session).await;
     }
+    let folder = match &args.inputs {
+        Some(folder) => folder.clone(),
+        None => ask_folder(session.terminal)?,
+    };
+    let read = inputs::read_files(&folder, args.recursive)?;
     let query = match &args.query {
         Some(query) => query.clone(),
         None => session
@@ -57,10 +62,6 @@ pub async fn handle_analyze_command(
     if query.trim().is_empty() {
         bail!("nothing to decide was given; say it with --query \"…\"");
     }
-    let Some(folder) = &args.inputs else {
-        bail!("no notes were given; say where they are with --inputs DIR");
-    };
-    let read = inputs::read_files(folder, args.recursive)?;
     let memory = match &args.memory_file {
         Some(path) => Memory::read(path)?.as_note(),
         None => String::new(),
@@ -76,6 +77,19 @@ pub async fn handle_analyze_command(
     session
         .begin(agent, &*thread, serde_json::to_value(start)?)
         .await
+}
+
+/// Asks a person at a terminal for the folder with the notes.
+fn ask_folder(terminal: &dyn Terminal) -> anyhow::Result<PathBuf> {
+    let given = match terminal.page_size() {
+        Some(_) => terminal.ask("Folder with your notes: ")?,
+        None => None,
+    };
+    let given = given.unwrap_or_default();
+    match given.trim() {
+        "" => bail!("no notes were given; say where they are with --inputs DIR"),
+        folder => Ok(PathBuf::from(folder)),
+    }
 }
 
 fn initial_state(query: &str, read: Read, model_name: &str) -> AppStateUpdate {

@@ -166,7 +166,7 @@ async fn add(
     if let Some(more @ 1..) = document.skipped.len().checked_sub(SKIPPED_TOLD) {
         terminal.aside(&format!("left out {more} more"));
     }
-    terminal.line(&format!(
+    terminal.hint(&format!(
         "ask it with `archie atris --api {} \"…\"`",
         catalogue.name
     ));

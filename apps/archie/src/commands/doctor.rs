@@ -1,19 +1,18 @@
 //! `archie doctor`: reports what works on this machine, what does not, and how to fix it.
 
 mod measure;
-mod offers;
 
 use std::time::Duration;
 
 use anyhow::Context as _;
-use archie_agent::{Exit, ModelProfile, ModelProfiles, Terminal};
+use archie_agent::{Exit, LineMark, ModelProfile, ModelProfiles, Terminal};
 use serde_json::{Value as Json, json};
 
 use crate::app::App;
 use crate::cli::args::DoctorArgs;
 use crate::cli::settings::{Store, VARIABLES};
+use crate::model_offers::{ModelOffer, find_offers};
 use measure::measure;
-use offers::offers;
 
 pub(super) async fn run(
     args: &DoctorArgs,
@@ -29,7 +28,7 @@ pub(super) async fn run(
     let is_well = model["ok"] == json!(true) && store["ok"] == json!(true);
     let variables: Vec<_> = VARIABLES
         .iter()
-        .map(|variable| json!({ "name": variable.name, "set": std::env::var_os(variable.name).is_some(), "what": variable.what }))
+        .map(|variable| json!({ "name": variable.name, "set": std::env::var_os(variable.name).is_some_and(|value| !value.is_empty()), "what": variable.what }))
         .collect();
     let report = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -50,47 +49,63 @@ pub(super) async fn run(
     }
     match args.json {
         true => terminal.json(&report),
-        false => tell(&report, terminal),
+        false => tell(&report, args.verbose, terminal),
     }
     Ok(if is_well { Exit::Done } else { Exit::Failed })
 }
 
-fn tell(report: &Json, terminal: &dyn Terminal) {
+/// Prints the report, problems first.
+fn tell(report: &Json, verbose: bool, terminal: &dyn Terminal) {
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
     terminal.line(&format!("archie {}", text(&report["version"])));
-    for part in ["model", "store", "sandbox"] {
-        let mark = if report[part]["ok"] == json!(true) {
-            "ok"
-        } else {
-            "!!"
+    let mut parts = ["model", "store", "sandbox"].map(|part| (part, &report[part]));
+    parts.sort_by_key(|(_, found)| found["ok"] == json!(true));
+    for (part, found) in parts {
+        let mark = match found["ok"] == json!(true) {
+            true => LineMark::Good,
+            false => LineMark::Problem,
         };
-        terminal.line(&format!("{mark}  {part}: {}", text(&report[part]["says"])));
+        terminal.marked_line(mark, &format!("{part}: {}", text(&found["says"])));
     }
-    terminal.line(&format!(
-        "    settings: {} (there need not be one)",
-        text(&report["settings"])
-    ));
-    terminal.line("    environment:");
-    let names = VARIABLES.iter().map(|variable| variable.name.len());
-    let width = names.max().unwrap_or_default();
-    for variable in report["environment"].as_array().into_iter().flatten() {
-        let mark = if variable["set"] == json!(true) {
-            "set"
-        } else {
-            "-"
-        };
-        terminal.line(&format!(
-            "      {:<width$} {mark:<4} {}",
-            text(&variable["name"]),
-            text(&variable["what"])
-        ));
+    let settings = text(&report["settings"]);
+    let settings = match std::path::Path::new(&settings).exists() {
+        true => settings,
+        false => format!("{settings} (does not exist; `archie setup` creates it)"),
+    };
+    terminal.marked_line(LineMark::Plain, &format!("settings: {settings}"));
+    let variables = report["environment"].as_array().into_iter().flatten();
+    if verbose {
+        let names = VARIABLES.iter().map(|variable| variable.name.len());
+        let width = names.max().unwrap_or_default();
+        terminal.marked_line(LineMark::Plain, "environment:");
+        for variable in variables {
+            let mark = match variable["set"] == json!(true) {
+                true => "set",
+                false => "-",
+            };
+            let (name, what) = (text(&variable["name"]), text(&variable["what"]));
+            let line = format!("{name:<width$} {mark:<4} {what}");
+            terminal.marked_line(LineMark::Plain, &line);
+        }
+        return;
     }
+    let set = variables.filter(|variable| variable["set"] == json!(true));
+    let set: Vec<_> = set.map(|variable| text(&variable["name"])).collect();
+    let set = match set.is_empty() {
+        true => "nothing is set".to_owned(),
+        false => set.join(", "),
+    };
+    terminal.marked_line(
+        LineMark::Plain,
+        &format!("environment: {set}; `archie doctor --verbose` describes every variable"),
+    );
 }
 
 async fn model(app: &App) -> Json {
     let no = |says: String| json!({ "ok": false, "says": says });
     let Some(name) = app.settings.model.clone() else {
-        return no(unchosen(&offers().await));
+        let offers = find_offers(app.settings.openai_base_url.as_deref()).await;
+        return no(unchosen(&offers));
     };
     // A script would count the request as one of its own.
     if name.starts_with("script:") || name.starts_with("cassette:") {
@@ -130,19 +145,23 @@ fn remember(app: &App, model: &str, profile: ModelProfile) -> anyhow::Result<()>
 }
 
 /// Returns the message that no model is set, with the models that are available.
-fn unchosen(offers: &[String]) -> String {
-    let Some(first) = offers.first() else {
-        return format!(
-            "no model is chosen, and none answers here: start Ollama or another local server, or set a key; then {CHOOSE}"
-        );
-    };
-    format!(
-        "no model is chosen; here answer {}: `archie --model {first}`, or {CHOOSE}",
-        offers.join(", ")
-    )
+fn unchosen(offers: &[ModelOffer]) -> String {
+    let names = offers.iter().take(OFFERS_SHOWN);
+    let mut names: Vec<_> = names.map(|offer| offer.name.to_string()).collect();
+    if let Some(more @ 1..) = offers.len().checked_sub(OFFERS_SHOWN) {
+        names.push(format!("{more} more"));
+    }
+    match names.is_empty() {
+        true => "no model is chosen, and none was found here; `archie setup` says how to get one"
+            .to_owned(),
+        false => format!(
+            "no model is chosen; run `archie setup` to choose one (available here: {})",
+            names.join(", ")
+        ),
+    }
 }
 
-const CHOOSE: &str = "set ARCHIE_MODEL to PROVIDER:NAME";
+const OFFERS_SHOWN: usize = 5;
 
 async fn store(app: &App) -> Json {
     let place = match &app.settings.store {

@@ -5,10 +5,12 @@ use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
 use superstep::{Seq, ThreadId};
+use superstep_llm::ModelName;
 use superstep_server::ThreadFiles as _;
 
 use crate::app::App;
 use crate::cli::args::ForkArgs;
+use crate::cli::settings::Engine;
 use crate::inbox::{self, Naming, approval};
 use crate::session::Session;
 use crate::thread_files::AgentFiles;
@@ -20,6 +22,14 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let (thread, row) = app.find(&args.thread).await?;
     let agent = app.agent(&row.graph)?;
+    let model = args.with_model.as_deref().map(ModelName::from_typed);
+    let model = model.transpose()?.map(|model| model.to_string());
+    if let Some(model) = &model
+        && app.settings.engine == Engine::Local
+    {
+        // Before anything is copied: the copy could not use a model without its key.
+        app.models.get(model)?;
+    }
     let to = uuid::Uuid::now_v7().to_string();
     // Copy the files first, so that the new thread always has them.
     let files = AgentFiles::of(app);
@@ -27,9 +37,8 @@ pub(super) async fn run(
     let state = thread.state(args.at.map(Seq)).await?;
     let state: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
     let mut other = agent.ui().in_copy(&state, &ThreadId::new(&to)?);
-    if let Some(model) = &args.with_model {
-        let model = superstep_llm::ModelName::from_typed(model)?;
-        let update = agent.ui().with_model(&state, &model.to_string());
+    if let Some(model) = &model {
+        let update = agent.ui().with_model(&state, model);
         let update =
             update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?;
         other = Some(merged(other, update));
@@ -70,7 +79,7 @@ pub(super) async fn run(
     }
     match args.json {
         true => terminal.json(&json!({ "thread": to, "of": row.thread.to_string() })),
-        false => terminal.line(&format!(
+        false => terminal.hint(&format!(
             "{to} is a copy of {}; resume it with `archie resume {to}`",
             row.thread
         )),

@@ -61,7 +61,8 @@ pub async fn handle_ask_command(args: &AskArgs, session: &Session<'_>) -> anyhow
         Some(folder) => inputs::read_files(folder, args.recursive)?,
         None => Read::default(),
     };
-    let start = start(read, args.memory_file.as_deref(), session)?.question(question.clone());
+    let start = start(read, args.memory_file.as_deref(), session).await?;
+    let start = start.question(question.clone());
     begin(start, &question, session).await
 }
 
@@ -85,16 +86,17 @@ pub async fn handle_build_context_command(
     }
     let names: Vec<_> = read.contents.keys().map(|name| one_line(name)).collect();
     session.tell(&format!("read {}", names.join(", ")));
-    let start = start(read, args.memory_file.as_deref(), session)?.context_name(args.name.clone());
+    let start = start(read, args.memory_file.as_deref(), session).await?;
+    let start = start.context_name(args.name.clone());
     begin(start, &format!("context of {}", args.name), session).await
 }
 
-fn start(
+async fn start(
     read: Read,
     memory_file: Option<&Path>,
     session: &Session<'_>,
 ) -> anyhow::Result<InquiryStateUpdate> {
-    let model = session.app.settings.model()?.to_owned();
+    let model = session.app.ready_model().await?;
     let mut update = InquiryStateUpdate::default()
         .file_contents(read.contents)
         .inputs(read.inputs)

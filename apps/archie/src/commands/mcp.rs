@@ -1,16 +1,18 @@
-//! `archie mcp`: shows the configured MCP servers and their tools, and lets the person accept them.
+//! `archie mcp`: adds and removes MCP servers, shows their tools, and lets the person accept them.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archie_agent::mcp::{
-    Acceptance, AcceptanceStatus, McpServerSettings, McpToolUse, ToolChanges, is_unasked,
+    Acceptance, AcceptanceStatus, McpServerEntry, McpServerSettings, McpServers, McpToolUse,
+    ToolChanges, is_unasked,
 };
 use archie_agent::printable::{counted, one_line, summary_line};
 use archie_agent::{Exit, Output, Terminal};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use superstep_agent::Tool;
 use superstep_agent::mcp::{Accepted, Server, tool_name};
 
 use crate::app::App;
+use crate::cli::settings::update_file;
 use crate::inbox::display::page;
 
 /// What to do with MCP servers.
@@ -24,6 +26,13 @@ pub struct McpArgs {
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Subcommand)]
 pub enum McpCommand {
+    /// Add a server to the settings and accept its tools
+    Add(McpAddArgs),
+    /// Remove a server from the settings
+    Remove {
+        /// Name of the server
+        name: String,
+    },
     /// List the servers in the settings; starts none
     List {
         /// Print JSON.
@@ -51,6 +60,63 @@ pub enum McpCommand {
     },
 }
 
+/// A server to add.
+#[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
+pub struct McpAddArgs {
+    /// Name of the server, of a-z, 0-9 and -
+    pub name: String,
+    /// Address of a server over HTTP
+    #[arg(required_unless_present = "command")]
+    pub url: Option<String>,
+    /// Program that is the server, and its arguments
+    #[arg(last = true, conflicts_with = "url")]
+    pub command: Vec<String>,
+    /// Environment variable that the program gets; repeatable
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "url")]
+    pub env: Vec<String>,
+    /// Environment variable with the token for the address
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
+    pub token: Option<String>,
+    /// What is sent to the server stays on this machine
+    #[arg(long)]
+    pub local: bool,
+    /// Accept the tools without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Print JSON; needs --yes
+    #[arg(long, requires = "yes")]
+    pub json: bool,
+}
+
+impl McpAddArgs {
+    /// Returns the entry of the settings file.
+    fn entry(&self) -> Json {
+        let mut entry = Map::new();
+        let mut set = |field: &str, value: Json| entry.insert(field.to_owned(), value);
+        match &self.url {
+            Some(url) => set("url", json!(url)),
+            None => set("command", json!(self.command)),
+        };
+        if !self.env.is_empty() {
+            set("env", json!(self.env));
+        }
+        if let Some(token) = &self.token {
+            set("token", json!(token));
+        }
+        if self.local {
+            set("local", json!(true));
+        }
+        Json::Object(entry)
+    }
+}
+
+impl McpCommand {
+    /// Returns whether the command changes the settings file.
+    pub fn changes_settings(&self) -> bool {
+        matches!(self, Self::Add(_) | Self::Remove { .. })
+    }
+}
+
 /// Runs `archie mcp`.
 pub async fn handle_mcp_command(
     args: &McpArgs,
@@ -58,12 +124,81 @@ pub async fn handle_mcp_command(
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
     match &args.command {
+        McpCommand::Add(args) => add(args, app, terminal).await,
+        McpCommand::Remove { name } => remove(name, app, terminal),
         McpCommand::List { json } => list(app, *json, terminal),
         McpCommand::Check { name, json } => check(app, name, *json, terminal).await,
         McpCommand::Accept { name, digest, json } => {
-            accept(app, name, digest.as_deref(), *json, terminal).await
+            let looked = Looked::at(&app.mcp, name, terminal).await?;
+            let agreement = digest
+                .as_deref()
+                .map_or(Agreement::Asked, Agreement::Digest);
+            accept(
+                &looked,
+                app,
+                agreement,
+                &Output {
+                    terminal,
+                    json: *json,
+                },
+            )
         }
     }
+}
+
+/// Adds a server to the settings once it was started or contacted, and lets the person accept its tools.
+async fn add(args: &McpAddArgs, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    let name = &args.name;
+    if app.mcp.find(name).is_ok() {
+        bail!("there is an MCP server `{name}`; remove it first with `archie mcp remove {name}`");
+    }
+    let entry = args.entry();
+    let settings: McpServerEntry = serde_json::from_value(entry.clone())?;
+    let servers = McpServers::new(vec![settings.check(name)?], &app.settings.home);
+    let looked = Looked::at(&servers, name, terminal).await;
+    let looked = looked.with_context(|| format!("`{name}` was not added"))?;
+    update_file(&app.settings.file, |fields| {
+        let servers = fields.entry("mcp").or_insert_with(|| json!({}));
+        if let Json::Object(servers) = servers {
+            servers.insert(name.clone(), entry);
+        }
+    })?;
+    let output = Output {
+        terminal,
+        json: args.json,
+    };
+    output.tell(&format!(
+        "Added `{name}` to {}.",
+        app.settings.file.display()
+    ));
+    let agreement = match args.yes {
+        true => Agreement::Given,
+        false => Agreement::Asked,
+    };
+    accept(&looked, app, agreement, &output)
+}
+
+fn remove(name: &str, app: &App, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
+    app.mcp.find(name)?;
+    update_file(&app.settings.file, |fields| {
+        if let Some(Json::Object(servers)) = fields.get_mut("mcp") {
+            servers.remove(name);
+        }
+    })?;
+    // A server that is added under this name later has to be accepted again.
+    app.mcp.forget(name)?;
+    terminal.line(&format!("`{name}` is gone"));
+    Ok(Exit::Done)
+}
+
+/// How the person agrees to a list of tools.
+enum Agreement<'a> {
+    /// They read it and are asked.
+    Asked,
+    /// They read it before; it had this digest.
+    Digest(&'a str),
+    /// They agreed to whatever the list is.
+    Given,
 }
 
 fn list(app: &App, json: bool, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
@@ -80,10 +215,9 @@ fn list(app: &App, json: bool, terminal: &dyn Terminal) -> anyhow::Result<Exit> 
         return Ok(Exit::Done);
     }
     if rows.is_empty() {
-        terminal.line(&format!(
-            "No MCP servers. Name them under `mcp` in {}.",
-            app.settings.file.display()
-        ));
+        terminal.hint(
+            "No MCP servers. Add one with `archie mcp add NAME -- COMMAND` or `archie mcp add NAME URL`.",
+        );
     }
     for (server, status) in rows {
         let status = match status {
@@ -109,11 +243,15 @@ struct Looked<'a> {
 }
 
 impl<'a> Looked<'a> {
-    async fn at(app: &'a App, name: &str, terminal: &dyn Terminal) -> anyhow::Result<Self> {
-        let settings = app.mcp.find(name)?;
-        let (status, acceptance) = app.mcp.acceptance(settings)?;
+    async fn at(
+        servers: &'a McpServers,
+        name: &str,
+        terminal: &dyn Terminal,
+    ) -> anyhow::Result<Self> {
+        let settings = servers.find(name)?;
+        let (status, acceptance) = servers.acceptance(settings)?;
         let waiting = terminal.waiting(&format!("starting {name}"));
-        let server = app.mcp.connect(settings).await;
+        let server = servers.connect(settings).await;
         drop(waiting);
         let server = server?;
         let tools = server.tools(&Accepted::Anything)?;
@@ -230,7 +368,7 @@ impl<'a> Looked<'a> {
 }
 
 async fn check(app: &App, name: &str, json: bool, terminal: &dyn Terminal) -> anyhow::Result<Exit> {
-    let looked = Looked::at(app, name, terminal).await?;
+    let looked = Looked::at(&app.mcp, name, terminal).await?;
     match json {
         true => terminal.json(&looked.report()),
         false => {
@@ -249,26 +387,26 @@ async fn check(app: &App, name: &str, json: bool, terminal: &dyn Terminal) -> an
     Ok(if is_usable { Exit::Done } else { Exit::Failed })
 }
 
-async fn accept(
+fn accept(
+    looked: &Looked<'_>,
     app: &App,
-    name: &str,
-    digest: Option<&str>,
-    json: bool,
-    terminal: &dyn Terminal,
+    agreement: Agreement<'_>,
+    output: &Output<'_>,
 ) -> anyhow::Result<Exit> {
-    let looked = Looked::at(app, name, terminal).await?;
+    let name = &looked.settings.name;
+    let terminal = output.terminal;
     let found = looked.server.digest();
     if let Err(why) = &looked.for_agents {
         bail!("`{name}` cannot be accepted: {why}");
     }
-    match digest {
-        Some(digest) if digest == found => {}
-        Some(digest) => bail!(
+    match agreement {
+        Agreement::Given => {}
+        Agreement::Digest(digest) if digest == found => {}
+        Agreement::Digest(digest) => bail!(
             "the tools of `{name}` have the digest {found}, not {digest}; nothing was accepted"
         ),
-        None => {
-            let output = Output { terminal, json };
-            let whole = page(&output, &looked.text())?;
+        Agreement::Asked => {
+            let whole = page(output, &looked.text())?;
             terminal.line(&looked.verdict());
             let count = counted(looked.tools.len(), "tool");
             let question = format!("Let agents use {count} of `{name}`? [y/N] ");
@@ -286,10 +424,10 @@ async fn accept(
     }
     app.mcp
         .accept(looked.settings, &looked.server, &app.settings.person)?;
-    match json {
+    match output.json {
         true => terminal.json(&json!({ "name": name, "digest": found, "accepted": true })),
-        false => terminal.line(&format!(
-            "Accepted {} of `{name}`; `archie analyze` offers them to the model.",
+        false => terminal.hint(&format!(
+            "Accepted {} of `{name}`; `archie analyze` and `archie atris` can call them.",
             counted(looked.tools.len(), "tool")
         )),
     }

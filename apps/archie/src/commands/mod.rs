@@ -21,10 +21,12 @@ pub mod inquiry;
 pub mod keys;
 pub mod mail;
 pub mod mcp;
+mod models;
 mod new;
 mod questions;
 mod resume;
 pub mod serve;
+pub mod setup;
 pub mod sheet;
 mod sheet_diff;
 mod studio;
@@ -66,7 +68,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Analyze(args) => {
             let model = match &args.recheck {
                 Some(_) => String::new(),
-                None => app.settings.model()?.to_owned(),
+                None => app.ready_model().await?,
             };
             handle_analyze_command(args, &model, &session(args.json)).await
         }
@@ -78,7 +80,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
             // Only a run that writes needs a model.
             let model = match args.check || args.command.is_some() {
                 true => String::new(),
-                false => app.settings.model()?.to_owned(),
+                false => app.ready_model().await?,
             };
             handle_docs_command(args, &model, &session(args.json)).await
         }
@@ -109,6 +111,8 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Import(args) => threads::import(args, app, terminal).await,
         Command::Delete(args) => threads::delete(args, app, terminal).await,
         Command::Check(args) => check::run(args, app, terminal).await,
+        Command::Models(args) => models::run(args, app, terminal).await,
+        Command::Setup(args) => setup::run(args, app, terminal).await,
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,

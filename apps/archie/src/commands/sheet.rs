@@ -101,8 +101,8 @@ impl From<ActionsArg> for Actions {
 #[derive(Debug, Clone, clap::Args)]
 pub struct CommonArgs {
     /// Folder for the results
-    #[arg(long, default_value = OUTPUT, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    pub output_dir: PathBuf,
+    #[arg(long, alias = "output-dir", default_value = OUTPUT, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub output: PathBuf,
     /// Save all changes without asking
     #[arg(long)]
     pub yes: bool,
@@ -230,7 +230,7 @@ async fn analyse(args: &SheetArgs, session: &Session<'_>) -> anyhow::Result<Exit
             bail!("no workbook was given; write `archie sheet FILE --instruction \"…\"`")
         }
     };
-    let model = session.app.settings.model()?.to_owned();
+    let model = session.app.ready_model().await?;
     let instruction = match &args.instruction {
         Some(instruction) => instruction.clone(),
         None => session
@@ -277,7 +277,7 @@ fn order(common: &CommonArgs) -> AnalysisRequest {
     AnalysisRequest {
         instruction: String::new(),
         context: String::new(),
-        output_dir: absolute(&common.output_dir),
+        output_dir: absolute(&common.output),
         model: String::new(),
         actions: Actions::default(),
         informer: None,

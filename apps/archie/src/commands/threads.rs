@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use archie_agent::clock::now;
 use archie_agent::layout::{columns, cut};
-use archie_agent::printable::{counted, one_line};
+use archie_agent::printable::{counted, grouped, one_line};
 use archie_agent::style::Face;
 use archie_agent::time_text::ago;
 use archie_agent::user_folder::{Access, read_named_file, write_named_file};
@@ -38,9 +38,19 @@ pub(super) async fn list(
     }
     if rows.is_empty() {
         terminal
-            .line("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
+            .hint("no threads yet; `archie demo` shows what they are, `archie analyze` makes one");
     }
-    let ids = thread_ids(app, &rows).await?;
+    print_list(&rows, app, terminal).await?;
+    Ok(Exit::Done)
+}
+
+/// Prints threads, one line each.
+async fn print_list(
+    rows: &[ThreadRow],
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<()> {
+    let ids = thread_ids(app, rows).await?;
     let lines: Vec<ThreadLine> = rows.iter().map(|row| ThreadLine::new(row, &ids)).collect();
     let widest = |of: fn(&ThreadLine) -> &str| {
         let widths = lines.iter().map(|line| columns(of(line)));
@@ -55,7 +65,7 @@ pub(super) async fn list(
     for line in &lines {
         line.print(widths, terminal);
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 /// A thread in a list for people.
@@ -191,13 +201,13 @@ pub(super) async fn show(
     for item in &items {
         let summary = cut(&item.asked.summary(), SUMMARY_COLUMNS);
         terminal.line_of(&[(Face::Waiting, "asks: "), (Face::Plain, &summary)]);
-        terminal.line(&format!("answer it with `archie inbox {}`", item.short_id));
+        terminal.hint(&format!("answer it with `archie inbox {}`", item.short_id));
     }
     if let Json::Object(fields) = &values {
         show_fields(fields, terminal);
     }
     if row.head.status == Status::Paused {
-        terminal.line(&format!("resume with `archie resume {}`", row.thread));
+        terminal.hint(&format!("resume with `archie resume {}`", row.thread));
     }
     terminal.aside(&format!(
         "`archie history {}` says what happened; `--json` shows every value in full",
@@ -298,7 +308,7 @@ pub(super) async fn import(
         files::copy(&beside, &folder)?;
     }
     app.runtime.import(&id, &archive).await?;
-    terminal.line(&format!("{id} is here; `archie show {id}`"));
+    terminal.hint(&format!("{id} is here; `archie show {id}`"));
     Ok(Exit::Done)
 }
 
@@ -307,18 +317,71 @@ pub(super) async fn delete(
     app: &App,
     terminal: &dyn Terminal,
 ) -> anyhow::Result<Exit> {
-    let (_, row) = app.find(&args.thread).await?;
+    let rows = match args.threads.is_empty() {
+        true => matching(args, app).await?,
+        false => named(&args.threads, app).await?,
+    };
+    if rows.is_empty() {
+        terminal.line("No thread matches; nothing was deleted.");
+        return Ok(Exit::Done);
+    }
+    let what = match rows.as_slice() {
+        [only] => only.thread.to_string(),
+        several => {
+            print_list(several, app, terminal).await?;
+            format!("these {} threads", grouped(several.len()))
+        }
+    };
     if !args.yes {
-        let sure = terminal.ask(&format!("Delete {} permanently? [y/N] ", row.thread))?;
+        let sure = terminal.ask(&format!("Delete {what} permanently? [y/N] "))?;
         if !sure.is_some_and(|sure| sure.trim().eq_ignore_ascii_case("y")) {
             terminal.line("nothing was deleted");
             return Ok(Exit::Done);
         }
     }
-    AgentFiles::of(app).delete_all(&row.thread).await?;
-    app.store().delete(&row.thread).await?;
-    terminal.line(&format!("{} is gone", row.thread));
+    for row in &rows {
+        AgentFiles::of(app).delete_all(&row.thread).await?;
+        app.store().delete(&row.thread).await?;
+    }
+    terminal.line(&match rows.as_slice() {
+        [only] => format!("{} is gone", only.thread),
+        several => format!("deleted {}", counted(several.len(), "thread")),
+    });
     Ok(Exit::Done)
+}
+
+/// Returns the threads with these ids or prefixes, each once.
+async fn named(prefixes: &[String], app: &App) -> anyhow::Result<Vec<ThreadRow>> {
+    let mut rows: Vec<ThreadRow> = Vec::new();
+    for prefix in prefixes {
+        let (_, row) = app.find(prefix).await?;
+        if rows.iter().all(|other| other.thread != row.thread) {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+/// Returns the threads that the options of `delete` select. Running ones only if their status is asked for.
+async fn matching(args: &DeleteArgs, app: &App) -> anyhow::Result<Vec<ThreadRow>> {
+    if let Some(agent) = &args.agent {
+        app.agent(agent)?;
+    }
+    let status = args.status.as_deref().map(status_of).transpose()?;
+    let query = ThreadQuery {
+        graph: args.agent.clone(),
+        statuses: Vec::from_iter(status),
+        ..ThreadQuery::default()
+    };
+    let age = args.older_than.map(|age| age.as_millis());
+    let age = age.map(|age| i64::try_from(age).unwrap_or(i64::MAX));
+    let newest = age.map(|age| now().0.saturating_sub(age));
+    let mut rows = app.rows(query, u32::MAX).await?;
+    rows.retain(|row| {
+        let is_idle = status.is_some() || row.head.status != Status::Running;
+        is_idle && newest.is_none_or(|newest| row.updated.0 < newest)
+    });
+    Ok(rows)
 }
 
 fn row_json(row: &ThreadRow) -> Json {

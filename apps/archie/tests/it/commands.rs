@@ -154,6 +154,62 @@ fn a_thread_moves_to_another_home() {
 }
 
 #[test]
+fn several_threads_are_deleted_after_one_question() {
+    let workdir = paused();
+    for query in ["Choose a database", "Choose a cloud"] {
+        workdir.run(&["analyze", "--query", query, "--inputs", "./notes"], "");
+    }
+    let statuses = |workdir: &Workdir| {
+        let threads = workdir.json(&["threads", "--json"]);
+        let status = |row: &Json| row["status"].as_str().unwrap().to_owned();
+        let mut all: Vec<_> = threads.as_array().unwrap().iter().map(status).collect();
+        all.sort_unstable();
+        all
+    };
+    // The script has a reply for the first one only.
+    assert_eq!(statuses(&workdir), ["failed", "failed", "paused"]);
+    let ran = workdir.run(&["delete", "--status", "failed"], "n\n");
+    assert!(
+        ran.out()
+            .contains("Delete these 2 threads permanently? [y/N]"),
+        "{ran:?}"
+    );
+    assert!(ran.out().contains("Choose a cloud"), "{ran:?}");
+    assert!(!ran.out().contains("Choose a queue"), "{ran:?}");
+    assert_eq!(statuses(&workdir).len(), 3);
+    let ran = workdir.run(&["delete", "--status", "failed"], "y\n");
+    assert!(ran.out().contains("deleted 2 threads"), "{ran:?}");
+    assert_eq!(statuses(&workdir), ["paused"]);
+    for (args, left) in [
+        (["--older-than", "1d"], 1),
+        (["--agent", "sheet"], 1),
+        (["--older-than", "1ms"], 0),
+    ] {
+        let ran = workdir.run(&["delete", args[0], args[1], "--yes"], "");
+        assert_eq!(ran.code(), Some(0), "{ran:?}");
+        assert_eq!(statuses(&workdir).len(), left, "{args:?}: {ran:?}");
+    }
+    assert_eq!(workdir.run(&["delete"], "").code(), Some(2));
+    let both = ["delete", "01a1", "--status", "failed"];
+    assert_eq!(workdir.run(&both, "").code(), Some(2));
+}
+
+#[test]
+fn threads_are_deleted_by_their_ids() {
+    let workdir = paused();
+    workdir.run(&["analyze", "--query", "y", "--inputs", "./notes"], "");
+    let threads = workdir.json(&["threads", "--json"]);
+    let ids = [0, 1].map(|at: usize| threads[at]["thread"].as_str().unwrap());
+    // One that does not exist: nothing is deleted.
+    let ran = workdir.run(&["delete", ids[0], "nothing", "--yes"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert_eq!(workdir.json(&["threads", "--json"]), threads);
+    let ran = workdir.run(&["delete", ids[0], ids[1], ids[0], "--yes"], "");
+    assert!(ran.out().contains("deleted 2 threads"), "{ran:?}");
+    assert_eq!(workdir.json(&["threads", "--json"]), json!([]));
+}
+
+#[test]
 fn the_database_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let workdir = paused();
@@ -351,12 +407,14 @@ fn without_a_model_the_doctor_says_which_answer_here() {
     let ran = workdir.run(&["doctor"], "");
     assert!(
         ran.out()
-            .contains("here answer openai:smollm2-135m: `archie --model openai:smollm2-135m`"),
+            .contains("run `archie setup` to choose one (available here: openai:smollm2-135m)"),
         "{ran:?}"
     );
-    let nobody = Workdir::with_model("").with_environment("OLLAMA_HOST", "127.0.0.1:9");
-    let ran = nobody.run(&["doctor"], "");
-    assert!(ran.out().contains("none answers here"), "{ran:?}");
+    let nothing = Workdir::with_model("")
+        .with_environment("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+        .with_environment("OLLAMA_HOST", "127.0.0.1:9");
+    let ran = nothing.run(&["doctor"], "");
+    assert!(ran.out().contains("none was found here"), "{ran:?}");
 }
 
 #[test]

@@ -106,6 +106,95 @@ fn asks() -> Json {
 }
 
 #[test]
+fn a_server_is_added_accepted_and_removed() {
+    let person = Person::with(&json!([]), json!({}));
+    let settings = || -> Json {
+        let text = fs::read_to_string(person.path("home/settings.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let before = settings();
+    let wrong: [&[&str]; 4] = [
+        &["mcp", "add", "second", "--", "/no/such/program"],
+        &["mcp", "add", "second", "--", "./relative"],
+        &["mcp", "add", "Second", "http://127.0.0.1:9/mcp"],
+        &["mcp", "add", "everything", "http://127.0.0.1:9/mcp"],
+    ];
+    for args in wrong {
+        let ran = person.run(args, "");
+        assert_eq!(ran.code(), Some(1), "{args:?}: {ran:?}");
+        assert_eq!(settings(), before, "{args:?}");
+    }
+    let program = person.path("server.sh").display().to_string();
+    let add = ["mcp", "add", "second", "--local", "--", &program, "--quiet"];
+    let ran = person.run(&add, "n\n");
+    assert_eq!(ran.code(), Some(2), "{ran:?}");
+    assert!(ran.out().contains("second__get-sum"), "{ran:?}");
+    let entry = json!({ "command": [program, "--quiet"], "local": true });
+    assert_eq!(settings()["mcp"]["second"], entry);
+    assert_eq!(settings()["mcp"]["everything"], before["mcp"]["everything"]);
+    let status = || person.workdir.json(&["mcp", "list", "--json"])[1]["status"].clone();
+    assert_eq!(status(), "not_accepted");
+    let ran = person.run(&["mcp", "remove", "second"], "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert_eq!(settings(), before);
+    let yes = ["mcp", "add", "second", "--yes", "--", &program];
+    let ran = person.run(&yes, "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert_eq!(status(), "accepted");
+    // Under the name of a server that was removed, nothing is accepted.
+    person.run(&["mcp", "remove", "second"], "");
+    person.run(&["mcp", "add", "second", "--", &program], "");
+    assert_eq!(status(), "not_accepted");
+    let ran = person.run(&["mcp", "remove", "third"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+}
+
+#[test]
+fn atris_calls_a_tool_after_the_person_agreed() {
+    let person = Person::with(&json!([]), json!({}));
+    let ask = [
+        "atris",
+        "--api",
+        "everything",
+        "echo something",
+        "--extract",
+        "rules",
+    ];
+    let ran = person.run(&ask, "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(
+        ran.err().contains("`archie mcp accept everything`"),
+        "{ran:?}"
+    );
+    person.accept();
+    let call = [
+        "atris",
+        "--api",
+        "everything",
+        "--call",
+        "everything__echo",
+        "--extract",
+        "rules",
+        "go",
+    ];
+    // The value is missing, and then the approval.
+    let ran = person.run(&call, "hello\n");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    assert!(ran.out().contains("message?"), "{ran:?}");
+    assert_eq!(person.item()["kind"], "approval");
+    assert!(person.called().is_empty(), "nothing is called unasked");
+    let ran = person.run(&call, "hello\naccept\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("Echo: hello"), "{ran:?}");
+    assert_eq!(person.called(), ["echo"]);
+    let ran = person.run(&[&call[..], &["--offline"]].concat(), "");
+    assert!(
+        ran.out().contains("there is no API `everything`"),
+        "{ran:?}"
+    );
+}
+
+#[test]
 fn a_tool_is_offered_called_and_cited() {
     let claim = json!({ "claim": "It is 42.", "file": "everything__get-sum#1", "line": 1, "quote": "19 and 23 is 42" });
     let replies = json!([

@@ -38,7 +38,7 @@ fn threads(workdir: &Workdir) -> (String, String) {
 }
 
 /// In a terminal of eighty columns, without its control characters.
-fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
+pub(crate) fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
     plain(&written_to_terminal(workdir, args, 80))
 }
 

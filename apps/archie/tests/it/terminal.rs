@@ -7,6 +7,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::kit::Workdir;
+use crate::model_server::{Fault, ModelServer};
 use crate::tmux::{LOOK, PATIENCE, Terminal};
 
 const ASKS: &str = "Your response:";
@@ -106,7 +107,7 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
     terminal.presses("C-c");
     let screen = terminal.shows(PROMPT);
     assert!(
-        screen.contains("the thread is kept; continue with `archie resume"),
+        screen.contains("the thread is kept; continue with `resume"),
         "{screen}"
     );
     terminal.types(&format!("resume {}", workdir.thread()));
@@ -155,6 +156,90 @@ fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     terminal.types("--status paused");
     let screen = terminal.shows(PROMPT);
     assert!(screen.contains("waiting for you"), "{screen}");
+}
+
+#[test]
+fn free_text_in_the_shell_is_a_question() {
+    let workdir = Workdir::scripted(&json!([
+        {"at": "ask", "expect": "what's kafka?", "text": "A log of events."}
+    ]));
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types("what's kafka?");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("A log of events."), "{screen}");
+    terminal.types("analyse notes");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("'analyze'"), "{screen}");
+    assert_eq!(workdir.asked("ask"), 1, "a mistyped command is no question");
+    terminal.types("resume nothing");
+    let screen = terminal.shows(PROMPT);
+    assert!(
+        screen.contains("no thread begins with `nothing`; `threads` lists them"),
+        "{screen}"
+    );
+    terminal.types("model openai:gpt-4.1-mini");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("OPENAI_API_KEY is not set"), "{screen}");
+}
+
+#[test]
+fn setup_in_the_shell_gives_it_a_model() {
+    let server = ModelServer::start(Fault::OneSlot);
+    let workdir = Workdir::with_model("")
+        .with_environment("OLLAMA_HOST", "127.0.0.1:9")
+        .with_environment("OPENAI_BASE_URL", &server.url);
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types("what is a queue?");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("choose a model first: `setup`"), "{screen}");
+    terminal.types("setup");
+    terminal.shows("[1]:");
+    terminal.types("1");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("Saved as your model in"), "{screen}");
+    terminal.types("what is a queue?");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("ten thousand orders a day"), "{screen}");
+}
+
+#[test]
+fn tab_lists_the_candidates() {
+    let workdir = Workdir::scripted(&json!([]));
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal
+        .tmux()
+        .args(["send-keys", "-l", "s"])
+        .status()
+        .unwrap();
+    terminal.presses("Tab");
+    let begun = Instant::now();
+    while !terminal.screen().contains("studio") {
+        assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+        std::thread::sleep(LOOK);
+    }
+    let screen = terminal.screen();
+    for command in ["serve", "setup", "sheet", "show", "studio"] {
+        assert!(screen.contains(command), "{command}: {screen}");
+    }
+}
+
+#[test]
+fn analyze_asks_for_the_folder_before_the_question() {
+    let workdir = Workdir::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types("analyze");
+    terminal.shows("Folder with your notes:");
+    terminal.types("./notes");
+    terminal.shows("What is to be decided?");
+    terminal.types("Choose a queue");
+    terminal.shows(ASKS);
+    let ran = workdir.run(&["analyze"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(!ran.out().contains("What is to be decided?"), "{ran:?}");
 }
 
 #[test]

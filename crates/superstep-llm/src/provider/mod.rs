@@ -66,7 +66,13 @@ impl Address {
     /// Reads a provider's address and key from the environment, with the provider's usual address as the default. `None` for
     /// scripts and cassettes.
     pub fn from_env(provider: Provider) -> Option<Self> {
-        way(provider).map(|way| way.address())
+        Self::from_env_or(provider, None)
+    }
+
+    /// Reads a provider's address and key from the environment, with `url` as the default address. `None` for scripts and
+    /// cassettes.
+    pub fn from_env_or(provider: Provider, url: Option<&str>) -> Option<Self> {
+        way(provider).map(|way| way.address(url))
     }
 }
 
@@ -80,16 +86,19 @@ struct Way {
 }
 
 impl Way {
-    fn address(&self) -> Address {
+    fn address(&self, default: Option<&str>) -> Address {
+        let custom = self.custom_url(default);
         Address {
-            url: self.custom_url().unwrap_or_else(|| self.url.to_owned()),
+            url: custom.unwrap_or_else(|| self.url.to_owned()),
             key: Secret::from_env(self.key_variable),
         }
     }
 
-    fn custom_url(&self) -> Option<String> {
+    /// Returns the address that the environment or else the caller sets; `None` for the provider's own.
+    fn custom_url(&self, default: Option<&str>) -> Option<String> {
         let url = std::env::var(self.url_variable).ok();
-        url.filter(|url| !url.is_empty()).map(with_scheme)
+        let url = url.filter(|url| !url.is_empty());
+        url.or_else(|| default.map(str::to_owned)).map(with_scheme)
     }
 }
 
@@ -154,10 +163,15 @@ impl Remote {
     /// Creates a model from the environment: `OPENAI_BASE_URL` and `OPENAI_API_KEY` for `openai:…` and `openai_responses:…`,
     /// `ANTHROPIC_…`, `GEMINI_…`, and `OLLAMA_HOST`.
     pub fn from_env(name: &ModelName) -> Result<Self, ModelError> {
+        Self::from_env_or(name, None)
+    }
+
+    /// Creates a model from the environment like [`Remote::from_env`], at `url` if the environment sets no address.
+    pub fn from_env_or(name: &ModelName, url: Option<&str>) -> Result<Self, ModelError> {
         let way = Self::way(name)?;
-        let address = way.address();
+        let address = way.address(url);
         // A self-hosted server may need no key; the providers' own servers always do.
-        if way.needs_key && way.custom_url().is_none() && address.key.is_none() {
+        if way.needs_key && way.custom_url(url).is_none() && address.key.is_none() {
             return Err(ModelError::Unauthorized {
                 model: name.clone(),
                 status: 0,

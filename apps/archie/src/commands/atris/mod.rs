@@ -105,6 +105,8 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
     let query = addressed(&query, address.as_deref())?;
     refuse_offline_elsewhere(args.offline, session.app)?;
     refuse_extract(args.extract, session.app)?;
+    let model = usable_model(args.extract, session)?;
+    let llm = llm_of(args.extract, model.as_deref());
     let options = Options {
         offline: args.offline,
         debug: args.debug,
@@ -134,7 +136,6 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
         }
         None => session.new_thread(&agent, &query)?,
     };
-    let llm = llm_of(args.extract, session.app.settings.model.as_deref());
     let start = AtrisState::ask_with(llm, &query, options.extraction);
     let exit = session
         .begin(&agent, &*thread, serde_json::to_value(start)?)
@@ -148,6 +149,27 @@ pub async fn handle_atris_command(args: &AtrisArgs, session: &Session<'_>) -> an
             .aside(&format!("the states were not logged: {error:#}"));
     }
     exit
+}
+
+/// Returns the chosen model if it can be used. Without it, the rules answer, unless the model has to.
+fn usable_model(extract: Option<Extract>, session: &Session<'_>) -> anyhow::Result<Option<String>> {
+    let app = session.app;
+    let Some(name) = &app.settings.model else {
+        return Ok(None);
+    };
+    if extract == Some(Extract::Rules) || app.settings.engine != Engine::Local {
+        return Ok(Some(name.clone()));
+    }
+    match app.models.get(name) {
+        Ok(_) => Ok(Some(name.clone())),
+        Err(error) if extract == Some(Extract::Model) => Err(error.into()),
+        Err(error) => {
+            session
+                .terminal
+                .aside(&format!("{error}; the rules answer without a model"));
+            Ok(None)
+        }
+    }
 }
 
 /// Returns the model that the thread stores. With the rules alone it is none, so that a process that resumes the thread does not

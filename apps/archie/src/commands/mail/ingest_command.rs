@@ -55,7 +55,7 @@ async fn ingest_once(
         .map(|minutes| (seconds().saturating_sub(minutes * 60)) as i64);
     let ingest = Ingest {
         source: Mailboxes::canonical(&args.source),
-        model: app.settings.model()?.to_owned(),
+        model: app.ready_model().await?,
         email: args.email.clone(),
         which: MailQuery {
             since,

@@ -19,7 +19,7 @@ pub(super) async fn handle_time_machine(
         since: Some(seconds().saturating_sub(args.days * 86_400) as i64),
         include_read: true,
     };
-    let model = app.settings.model()?.to_owned();
+    let model = app.ready_model().await?;
     let again = time_machine(app, mailboxes, &args.source, &which, &model).await?;
     let changed = again.iter().filter(|again| again.is_changed()).count();
     if args.json {

@@ -126,6 +126,22 @@ fn a_key_that_is_not_set_is_named_before_the_call_and_in_the_error() {
 }
 
 #[test]
+fn a_key_that_the_server_refuses_is_named() {
+    let server = Server::start(|_| ServerReply::Json(401, json!({ "message": "who are you" })));
+    let with_key = workdir(&server, &["--key-env", "PETS_TOKEN"])
+        .with_environment("PETS_TOKEN", "tok-12345678");
+    let ran = with_key.run(&["atris", "--api", "pets", "list all pets"], "");
+    assert!(
+        ran.out()
+            .contains("who are you; check the key in `PETS_TOKEN`"),
+        "{ran:?}"
+    );
+    let without = workdir(&server, &[]);
+    let ran = without.run(&["atris", "--api", "pets", "list all pets"], "");
+    assert!(ran.out().contains("`--key-env VARIABLE`"), "{ran:?}");
+}
+
+#[test]
 fn an_answer_says_which_call_was_made_and_how_it_differs_from_the_document() {
     let server = Server::start(|_| ServerReply::Json(200, json!([{ "id": "7", "name": "Rex" }])));
     let workdir = workdir(&server, &[]);
