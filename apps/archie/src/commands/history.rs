@@ -278,6 +278,6 @@ fn fields_are_short_and_cut_after_a_word() {
     ]);
     assert_eq!(
         shown_fields(&fields),
-        "a “short”, b “word word word word word word word word word…”, c (1 item), d (cleared), e “role: user”"
+        "a “short”, b “word word word word word word word word word word…”, c (1 item), d (cleared), e “role: user”"
     );
 }
