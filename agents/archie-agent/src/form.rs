@@ -445,14 +445,18 @@ mod tests {
             .collect();
         assert_eq!(
             shown,
-            ["seats: - 4 | + 5", "text: - see you there. | + see you soon."]
+            [
+                "seats: - 4 | + 5",
+                "text: - see you there. | + see you soon."
+            ]
         );
         assert!(changes(&before, &before).is_empty());
     }
 
     #[test]
     fn hidden_characters_are_seen_in_the_form_and_come_back() {
-        let before = map(json!({ "a\u{202e}b": "x\u{1b}[2J", "text": "line\nwith \u{200b}hidden" }));
+        let before =
+            map(json!({ "a\u{202e}b": "x\u{1b}[2J", "text": "line\nwith \u{200b}hidden" }));
         let form = render(&before);
         assert_eq!(printable(&form), form);
         assert_eq!(parse(&form, &before).unwrap(), before);
@@ -471,8 +475,30 @@ mod tests {
 
         fn text(&mut self) -> String {
             const PARTS: [&str; 24] = [
-                "a", "b: c", " ", "  ", "\n", "\n\n", "\"", "#", "-", "- ", "|", ":", "\\", "[]", "{}", "\t", "\r", "\r\n", "é世",
-                "\u{202e}", "null", "12", "a long piece of text, longer than most of the others", "to:",
+                "a",
+                "b: c",
+                " ",
+                "  ",
+                "\n",
+                "\n\n",
+                "\"",
+                "#",
+                "-",
+                "- ",
+                "|",
+                ":",
+                "\\",
+                "[]",
+                "{}",
+                "\t",
+                "\r",
+                "\r\n",
+                "é世",
+                "\u{202e}",
+                "null",
+                "12",
+                "a long piece of text, longer than most of the others",
+                "to:",
             ];
             (0..self.below(7))
                 .map(|_| PARTS[self.below(PARTS.len())])
@@ -525,7 +551,10 @@ mod tests {
                 .map(|_| format!("{}{}\n", names[dice.below(names.len())], dice.text()))
                 .collect();
             if let Ok(after) = parse(&form, &before) {
-                assert!(after["seats"].is_number() && after["to"].is_array(), "{form}");
+                assert!(
+                    after["seats"].is_number() && after["to"].is_array(),
+                    "{form}"
+                );
             }
         }
     }

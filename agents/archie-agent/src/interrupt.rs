@@ -162,8 +162,14 @@ impl InterruptRequest {
         let is_call = self.may_permit_effect();
         let effect = |word: &'static str| match word {
             "accept" => ("accept", "do exactly what is shown"),
-            "edit" => ("edit", "change the fields first; you see the changes before anything happens"),
-            "response" if asks_server => ("response …", "answer the server; the call is then made again"),
+            "edit" => (
+                "edit",
+                "change the fields first; you see the changes before anything happens",
+            ),
+            "response" if asks_server => (
+                "response …",
+                "answer the server; the call is then made again",
+            ),
             "response" if is_call => ("response …", "do not do it; tell the agent this instead"),
             "response" => ("response …", "your answer"),
             _ if is_call => ("ignore", "do not do it"),
@@ -252,7 +258,11 @@ impl InterruptRequest {
     fn edited(&self, changes: &str) -> Result<Json, String> {
         if changes.trim().is_empty() {
             let names = self.request["action_request"]["args"].as_object();
-            let names: Vec<_> = names.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let names: Vec<_> = names
+                .into_iter()
+                .flatten()
+                .map(|(name, _)| name.as_str())
+                .collect();
             return Err(format!(
                 "say what to change: edit '{{\"argument\": value}}', with the arguments {}; at a terminal, `edit` alone opens an editor",
                 names.join(", ")
@@ -601,7 +611,10 @@ mod tests {
     fn a_call_is_edited_as_a_form_of_its_fields() {
         let call = approval();
         let form = call.edit_form().unwrap();
-        assert!(form.starts_with("# ") && form.contains("\ntext: hi\n"), "{form}");
+        assert!(
+            form.starts_with("# ") && form.contains("\ntext: hi\n"),
+            "{form}"
+        );
         let answer = call.read_edit_form(&form.replace("hi", "ho")).unwrap();
         assert_eq!(answer, call.read(r#"edit {"text": "ho"}"#).unwrap());
         let found = call.edit_differences(&answer);

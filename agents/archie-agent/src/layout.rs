@@ -292,7 +292,32 @@ fn may_break_between(last: char, next: char) -> bool {
 
 /// Returns whether a mark belongs to the character before it.
 fn is_closing(c: char) -> bool {
-    matches!(c, '、' | '。' | '，' | '．' | '！' | '？' | '：' | '；' | '）' | '」' | '』' | '】' | '》' | ')' | ',' | '.' | '!' | '?' | ':' | ';' | '"' | '\'' | ']' | '}')
+    matches!(
+        c,
+        '、' | '。'
+            | '，'
+            | '．'
+            | '！'
+            | '？'
+            | '：'
+            | '；'
+            | '）'
+            | '」'
+            | '』'
+            | '】'
+            | '》'
+            | ')'
+            | ','
+            | '.'
+            | '!'
+            | '?'
+            | ':'
+            | ';'
+            | '"'
+            | '\''
+            | ']'
+            | '}'
+    )
 }
 
 /// Columns between two tab stops.
@@ -334,7 +359,10 @@ mod tests {
     #[test]
     fn a_word_longer_than_the_line_stays_whole() {
         let url = "https://example.com/a/very/long/path";
-        assert_eq!(wrap(&format!("see {url} now"), 12), format!("see\n{url}\nnow"));
+        assert_eq!(
+            wrap(&format!("see {url} now"), 12),
+            format!("see\n{url}\nnow")
+        );
     }
 
     #[test]
@@ -342,14 +370,22 @@ mod tests {
         assert_eq!(columns("世界"), 4);
         assert_eq!(columns("e\u{301}"), 1);
         assert_eq!(wrap("世界世界世界", 6), "世界世\n界世界");
-        assert_eq!(wrap("世界世。", 6), "世界\n世。", "no line begins with a full stop");
-        assert_eq!(wrap("e\u{301}e\u{301} e\u{301}", 3), "e\u{301}e\u{301}\ne\u{301}");
+        assert_eq!(
+            wrap("世界世。", 6),
+            "世界\n世。",
+            "no line begins with a full stop"
+        );
+        assert_eq!(
+            wrap("e\u{301}e\u{301} e\u{301}", 3),
+            "e\u{301}e\u{301}\ne\u{301}"
+        );
         assert!(!wrap("👩‍👩‍👧👩‍👩‍👧", 2).contains("\u{200d}\n"));
     }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {
-        let text = "Agent: I propose 三つの queues, one per customer; see `b.txt:1` — naïve? ".repeat(5);
+        let text =
+            "Agent: I propose 三つの queues, one per customer; see `b.txt:1` — naïve? ".repeat(5);
         for width in 12..60 {
             for line in wrap(&text, width).lines() {
                 assert!(columns(line) <= width, "{width}: {line}");

@@ -280,7 +280,7 @@ fn start_of(held: &str, is_whole: bool) -> Option<LineStart> {
         }
         _ if first.is_ascii_digit() && !is_whole => {
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let after = rest[digits..].as_bytes();
+            let after = &rest.as_bytes()[digits..];
             match after {
                 [] | [b'.' | b')'] => None,
                 _ => start_of_item(rest, text),
@@ -372,7 +372,9 @@ fn marked_part(rest: &str, is_whole: bool) -> Option<(Parts, usize)> {
         '`' => match end_of_code(after, run) {
             Some(end) => {
                 let code = &after[..end];
-                let inner = code.strip_prefix(' ').and_then(|code| code.strip_suffix(' '));
+                let inner = code
+                    .strip_prefix(' ')
+                    .and_then(|code| code.strip_suffix(' '));
                 let code = inner.filter(|code| !code.trim().is_empty()).unwrap_or(code);
                 Some((vec![(Face::Code, code.to_owned())], run + end + run))
             }
@@ -490,7 +492,7 @@ impl Table {
     fn column_widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.column_count();
         let room = width.checked_sub(GAP.len() * count.checked_sub(1)?)?;
-        let of = |row: &Vec<Parts>, at: usize| row.get(at).map_or(0, |cell| width_of(cell));
+        let of = |row: &Vec<Parts>, at: usize| row.get(at).map_or(0, width_of);
         let natural = (0..count).map(|at| {
             let rows = self.rows.iter().map(|row| of(row, at));
             let widest = rows.max().unwrap_or(0).max(of(&self.header, at));
@@ -692,7 +694,11 @@ mod tests {
 
     #[test]
     fn pieces_give_the_same_as_the_whole() {
-        for style in [Style::default(), Style::new(true, false), Style::new(false, true)] {
+        for style in [
+            Style::default(),
+            Style::new(true, false),
+            Style::new(false, true),
+        ] {
             for width in [10, 24, 80] {
                 assert_eq!(streamed(PAGE, width, style), render(PAGE, width, style));
             }
@@ -720,8 +726,21 @@ mod tests {
     #[test]
     fn marks_without_their_end_are_text() {
         for text in [
-            "2 * 3 * 4", "a ** b", "**open", "`open", "*.rs and *.md", "snake_case and __init__", "C:\\dir", "AT&T & co", "#5",
-            "-5 degrees", "3.14", "- ", "\\u{1b}[2J", "1", "*",
+            "2 * 3 * 4",
+            "a ** b",
+            "**open",
+            "`open",
+            "*.rs and *.md",
+            "snake_case and __init__",
+            "C:\\dir",
+            "AT&T & co",
+            "#5",
+            "-5 degrees",
+            "3.14",
+            "- ",
+            "\\u{1b}[2J",
+            "1",
+            "*",
         ] {
             assert_eq!(plain(text, 80).trim_end(), text.trim_end());
         }
@@ -756,9 +775,17 @@ mod tests {
             assert!(columns(line) <= 36, "{shown}");
         }
         assert!(shown.contains("keeps orders"), "{shown}");
-        let wide = format!("|{}\n|{}\n|{}", " h |".repeat(9), "---|".repeat(9), " some words |".repeat(9));
+        let wide = format!(
+            "|{}\n|{}\n|{}",
+            " h |".repeat(9),
+            "---|".repeat(9),
+            " some words |".repeat(9)
+        );
         assert!(plain(&wide, 40).starts_with("h: some words\nh: some words\n"));
-        assert_eq!(plain("| not a table |\nwords", 40), "| not a table |\nwords\n");
+        assert_eq!(
+            plain("| not a table |\nwords", 40),
+            "| not a table |\nwords\n"
+        );
         // What the header does not announce is not lost.
         assert_eq!(plain("| a |\n|---|\n| b | c |", 40), "a\n─  ─\nb  c\n");
     }

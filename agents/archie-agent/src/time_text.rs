@@ -9,8 +9,8 @@ pub fn duration(seconds: u64) -> String {
     };
     match seconds {
         ..60 => format!("{seconds} s"),
-        ..3_600 => parts(format!("{minutes} min"), seconds % 60, "s"),
-        ..86_400 => parts(format!("{hours} h"), minutes % 60, "min"),
+        60..3_600 => parts(format!("{minutes} min"), seconds % 60, "s"),
+        3_600..86_400 => parts(format!("{hours} h"), minutes % 60, "min"),
         _ => parts(days(hours / 24), hours % 24, "h"),
     }
 }
@@ -22,8 +22,8 @@ pub fn ago(then_ms: i64, now_ms: i64) -> String {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     match seconds {
         ..60 => "just now".to_owned(),
-        ..3_600 => format!("{} min ago", seconds / 60),
-        ..86_400 => format!("{} h ago", seconds / 3_600),
+        60..3_600 => format!("{} min ago", seconds / 60),
+        3_600..86_400 => format!("{} h ago", seconds / 3_600),
         _ => format!("{} ago", days(seconds / 86_400)),
     }
 }

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archie_agent::{Agent, AgentDeps, AgentUi, AnswerChoice, Exit, InterruptRequest, Output, state_of};
+use archie_agent::{
+    Agent, AgentDeps, AgentUi, AnswerChoice, Exit, InterruptRequest, Output, state_of,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;

@@ -535,10 +535,7 @@ struct Arrow {
 impl Arrow {
     /// Returns the arrow between two centres, or `None` if they are the same.
     fn between(from: (usize, usize), to: (usize, usize)) -> Option<Self> {
-        let ((x1, y1), (x2, y2)) = (
-            (from.0 as f64, from.1 as f64),
-            (to.0 as f64, to.1 as f64),
-        );
+        let ((x1, y1), (x2, y2)) = ((from.0 as f64, from.1 as f64), (to.0 as f64, to.1 as f64));
         let (dx, dy) = (x2 - x1, y2 - y1);
         let length = dx.hypot(dy);
         if length == 0.0 {

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archie_agent::printable::one_line;
-use archie_agent::{AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of};
+use archie_agent::{
+    AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of,
+};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};

@@ -373,9 +373,15 @@ mod tests {
     fn the_sidebar_has_titles_and_headings_that_lead_somewhere() {
         let shown = page("# Parts of it\n\n## First `one`\n\ntext\n\n### Deeper\n\n## Second\n");
         assert!(shown.contains(">Overview</a>"), "{shown}");
-        assert!(shown.contains("<a href=\"#parts\">Parts of it</a>"), "{shown}");
+        assert!(
+            shown.contains("<a href=\"#parts\">Parts of it</a>"),
+            "{shown}"
+        );
         for (id, text) in [("parts.2", "First one"), ("parts.4", "Second")] {
-            assert!(shown.contains(&format!("<a href=\"#{id}\">{text}</a>")), "{shown}");
+            assert!(
+                shown.contains(&format!("<a href=\"#{id}\">{text}</a>")),
+                "{shown}"
+            );
             assert!(shown.contains(&format!("<h2 id=\"{id}\">")), "{shown}");
         }
     }
@@ -386,8 +392,15 @@ mod tests {
         assert_eq!(shown.matches("<script").count(), 1, "{shown}");
         assert!(shown.contains(&format!("<script>{SCRIPT}</script>")));
         let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
-        assert!(shown.contains(&format!("script-src &apos;sha256-{hash}&apos;")) || shown.contains(&format!("script-src 'sha256-{hash}'")), "{shown}");
-        assert!(!shown.contains("unsafe-inline") && !shown.contains("src="), "{shown}");
+        assert!(
+            shown.contains(&format!("script-src &apos;sha256-{hash}&apos;"))
+                || shown.contains(&format!("script-src 'sha256-{hash}'")),
+            "{shown}"
+        );
+        assert!(
+            !shown.contains("unsafe-inline") && !shown.contains("src="),
+            "{shown}"
+        );
         // The end of the script element cannot come from within it, and it writes no markup.
         assert!(!SCRIPT.contains("</") && !SCRIPT.contains("innerHTML") && !SCRIPT.contains('<'));
     }

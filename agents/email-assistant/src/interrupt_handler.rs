@@ -157,7 +157,10 @@ impl InterruptHandler {
 
 /// Returns the arguments of the last reply that was drafted before the calls that wait now, and was not sent.
 fn earlier_draft(messages: &[ChatMessage], wanted: &[ToolCall]) -> Option<Json> {
-    let mut calls = messages.iter().rev().flat_map(|kept| kept.message.tool_calls());
+    let mut calls = messages
+        .iter()
+        .rev()
+        .flat_map(|kept| kept.message.tool_calls());
     let is_waiting = |call: &ToolCall| wanted.iter().any(|wanted| wanted.id == call.id);
     let earlier = calls.find(|call| call.name == SEND_EMAIL && !is_waiting(call))?;
     let is_sent = messages.iter().any(|kept| match &kept.message {

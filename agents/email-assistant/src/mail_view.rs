@@ -20,7 +20,7 @@ pub(super) fn describe(interrupt: &InterruptRequest) -> String {
     let shown = match call["action"].as_str() {
         Some(SEND_EMAIL) => describe_reply(description, &call["args"]),
         Some(SCHEDULE_MEETING) => DescribedCall::split(description, "For this mail:")
-            .map(|found| found.with(&[&found.above, &found.notes])),
+            .map(|found| found.with(&[found.above, &found.notes])),
         _ if interrupt.may_permit_effect() => None,
         Some(action) => Some(describe_question(action, description, &interrupt.request)),
         None => None,
@@ -34,16 +34,25 @@ pub(super) fn answer_effects(interrupt: &InterruptRequest) -> Vec<(&'static str,
     let effects = interrupt.answer_effects().into_iter();
     let effects = effects.map(|(word, effect)| match (action, word) {
         (Some(SEND_EMAIL), "accept") => (word, "send this mail as shown"),
-        (Some(SEND_EMAIL), "response …") => (word, "do not send it; tell the agent what to change"),
+        (Some(SEND_EMAIL), "response …") => {
+            (word, "do not send it; tell the agent what to change")
+        }
         (Some(SEND_EMAIL), "ignore") => (word, "do not send it, and leave the mail as it is"),
-        (Some(SCHEDULE_MEETING), "accept") => (word, "create the meeting and invite everyone listed"),
+        (Some(SCHEDULE_MEETING), "accept") => {
+            (word, "create the meeting and invite everyone listed")
+        }
         (Some(SCHEDULE_MEETING), "response …") => {
             (word, "do not create it; tell the agent what to change")
         }
-        (Some(SCHEDULE_MEETING), "ignore") => (word, "do not create it, and leave the mail as it is"),
+        (Some(SCHEDULE_MEETING), "ignore") => {
+            (word, "do not create it, and leave the mail as it is")
+        }
         (Some(QUESTION), "response …") => (word, "answer the agent"),
         (Some(QUESTION), "ignore") => (word, "do not answer, and leave the mail as it is"),
-        (_, "response …") => (word, "have a reply drafted that says this; you see it first"),
+        (_, "response …") => (
+            word,
+            "have a reply drafted that says this; you see it first",
+        ),
         (_, "ignore") => (word, "leave the mail as it is"),
         _ => (word, effect),
     });
@@ -62,9 +71,13 @@ fn describe_reply(description: &str, args: &Json) -> Option<String> {
     let others = args.as_object()?.iter();
     let others = others.filter(|(name, _)| !SHOWN_FIELDS.contains(&name.as_str()));
     for (name, value) in others {
-        body.push_str(&format!("\n{}: {}", one_line(name), one_line(&value.to_string())));
+        body.push_str(&format!(
+            "\n{}: {}",
+            one_line(name),
+            one_line(&value.to_string())
+        ));
     }
-    Some(found.with(&[&found.above, &body, &found.notes]))
+    Some(found.with(&[found.above, &body, &found.notes]))
 }
 
 /// Returns a question to the person, and the mail that it is about.
@@ -137,13 +150,18 @@ fn read_mail(markdown: &str) -> String {
     let head = head.lines().map(|line| {
         let field = line.strip_prefix("**");
         let field = field.and_then(|line| line.split_once("**: "));
-        field.map_or_else(|| line.to_owned(), |(name, value)| format!("{name}: {value}"))
+        field.map_or_else(
+            || line.to_owned(),
+            |(name, value)| format!("{name}: {value}"),
+        )
     });
     let head = head.collect::<Vec<_>>().join("\n");
     let body = body.trim_end();
     let fence = body.lines().next().unwrap_or_default();
     let is_fence = fence.len() >= 3 && fence.bytes().all(|byte| byte == b'`');
-    let inner = body.strip_prefix(fence).and_then(|body| body.strip_suffix(fence));
+    let inner = body
+        .strip_prefix(fence)
+        .and_then(|body| body.strip_suffix(fence));
     let body = match inner.filter(|_| is_fence) {
         Some(inner) => inner.trim_matches('\n'),
         None => body,
@@ -206,7 +224,12 @@ mod tests {
             "odd",
         );
         assert_eq!(describe(&call), call.words());
-        let other = asked("approval", "delete_everything", json!({ "sure": true }), "odd");
+        let other = asked(
+            "approval",
+            "delete_everything",
+            json!({ "sure": true }),
+            "odd",
+        );
         assert_eq!(describe(&other), other.words());
     }
 

@@ -112,11 +112,7 @@ pub(super) struct PlannedMail {
 
 impl MailTools {
     /// Creates the tools. `earlier` holds the arguments of the last reply that was drafted for this email, if there is one.
-    pub(super) fn new(
-        email: Email,
-        mailbox: Arc<dyn Mailbox>,
-        earlier: Option<Json>,
-    ) -> Arc<Self> {
+    pub(super) fn new(email: Email, mailbox: Arc<dyn Mailbox>, earlier: Option<Json>) -> Arc<Self> {
         Arc::new(Self {
             email,
             mailbox,

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use archie_agent::printable::{counted, one_line};
-use archie_agent::{AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of};
+use archie_agent::{
+    AgentUi, AnswerChoice, Exit, InterruptRequest, Output, ThreadFolders, state_of,
+};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::BoxFuture;
 use superstep::{AnyThread, ThreadId};
@@ -126,7 +128,10 @@ impl AgentUi for SheetUi {
             "approval" if interrupt.node == CHANGE_SET_NODE => vec![
                 ("y", "save the workbook with these changes"),
                 ("n", "save nothing"),
-                ("e …", "save a part: `e reject Sheet!A1:B2; set Sheet!C3=12`"),
+                (
+                    "e …",
+                    "save a part: `e reject Sheet!A1:B2; set Sheet!C3=12`",
+                ),
             ],
             "approval" => vec![("y", "yes"), ("n", "no")],
             _ => interrupt.answer_effects(),

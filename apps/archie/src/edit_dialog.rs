@@ -19,7 +19,9 @@ pub(crate) fn is_asked_for(
     terminal: &dyn Terminal,
 ) -> bool {
     let choices = ui.choices(asked);
-    let is_offered = choices.iter().any(|choice| choice.input == ChoiceInput::Edit);
+    let is_offered = choices
+        .iter()
+        .any(|choice| choice.input == ChoiceInput::Edit);
     matches!(line.trim(), "e" | "edit")
         && is_offered
         && asked.edit_form().is_some()
@@ -120,7 +122,11 @@ fn field_by_field(
 }
 
 /// Asks for a value: one line, or several that end with a line of one full stop if it is a text of several lines or a list.
-fn ask_value(name: &str, value: &Json, terminal: &dyn Terminal) -> anyhow::Result<Option<Vec<String>>> {
+fn ask_value(
+    name: &str,
+    value: &Json,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Option<Vec<String>>> {
     let takes_lines = match value {
         Json::String(text) => text.contains('\n'),
         Json::Array(_) => true,
@@ -257,7 +263,12 @@ mod tests {
     #[test]
     fn only_edit_without_arguments_at_a_terminal_asks_for_it() {
         let terminal = Typist::new([]);
-        for (line, wanted) in [("edit", true), (" e ", true), ("edit {}", false), ("y", false)] {
+        for (line, wanted) in [
+            ("edit", true),
+            (" e ", true),
+            ("edit {}", false),
+            ("y", false),
+        ] {
             assert_eq!(
                 is_asked_for(line, &PlainUi, &call(), &terminal),
                 wanted,

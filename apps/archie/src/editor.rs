@@ -48,9 +48,13 @@ impl Editor {
             .arg(file.path())
             .status()
             .await;
-        let status = status.with_context(|| format!("the editor `{}` cannot be started", self.program))?;
+        let status =
+            status.with_context(|| format!("the editor `{}` cannot be started", self.program))?;
         if !status.success() {
-            bail!("the editor `{}` ended with an error; nothing was changed", self.program);
+            bail!(
+                "the editor `{}` ended with an error; nothing was changed",
+                self.program
+            );
         }
         // Some editors replace the file instead of writing to it, so read it by its name.
         std::fs::read_to_string(file.path()).context("the edited text cannot be read")
@@ -64,7 +68,10 @@ mod tests {
     #[tokio::test]
     async fn what_the_editor_saves_is_returned() {
         let editor = Editor::from_words("sed -i s/lunch/dinner/").unwrap();
-        assert_eq!(editor.edit("lunch at eight\n").await.unwrap(), "dinner at eight\n");
+        assert_eq!(
+            editor.edit("lunch at eight\n").await.unwrap(),
+            "dinner at eight\n"
+        );
         let failing = Editor::from_words("false").unwrap();
         let error = failing.edit("x").await.unwrap_err().to_string();
         assert!(error.contains("nothing was changed"), "{error}");

@@ -105,5 +105,8 @@ fn calls_at_once_are_added_until_they_have_ended() {
         "writing 2 answers at once · 22 tokens · 2.0/s"
     );
     call.seen += Duration::from_secs(20);
-    assert_eq!(pace.update(2, call), "writing the answer · 11 tokens · 1.0/s");
+    assert_eq!(
+        pace.update(2, call),
+        "writing the answer · 11 tokens · 1.0/s"
+    );
 }

@@ -129,7 +129,10 @@ impl Session<'_> {
         answer: Json,
     ) -> anyhow::Result<Exit> {
         let driven = self.answered(thread, interrupt, answer);
-        match self.run_graph(agent, thread, driven, &mut String::new()).await {
+        match self
+            .run_graph(agent, thread, driven, &mut String::new())
+            .await
+        {
             Ok(RunEnd::Finished) => {
                 self.tell("answered, and the thread is finished");
                 // The answer is stored, so the result can also be written later.
@@ -145,7 +148,9 @@ impl Session<'_> {
                     self.tell(&line);
                 }
                 let next = crate::inbox::items_of(self.app, thread.id()).await?;
-                let next = next.iter().map(|item| format!("`archie inbox {}`", item.short_id));
+                let next = next
+                    .iter()
+                    .map(|item| format!("`archie inbox {}`", item.short_id));
                 let next = next.collect::<Vec<_>>().join(", ");
                 self.tell(&format!("answered, and there is a new question: {next}"));
                 Ok(Exit::Done)
@@ -162,7 +167,8 @@ impl Session<'_> {
         error: anyhow::Error,
     ) -> anyhow::Result<Exit> {
         let open = thread.interrupts().await;
-        let is_open = open.is_ok_and(|open| open.iter().any(|open| open.interrupt.id == interrupt.id));
+        let is_open =
+            open.is_ok_and(|open| open.iter().any(|open| open.interrupt.id == interrupt.id));
         if is_open || !error.is::<RunFailure>() {
             return Err(error);
         }

@@ -163,7 +163,8 @@ impl Pieces {
 /// `ARCHIE_PLAIN` and `TERM=dumb` also turn off everything that is drawn over.
 pub fn style_of(is_terminal: bool) -> Style {
     let value = |name: &str| std::env::var_os(name).unwrap_or_default();
-    let is_plain = !matches!(value("ARCHIE_PLAIN").to_str(), Some("" | "0")) || value("TERM") == "dumb";
+    let is_plain =
+        !matches!(value("ARCHIE_PLAIN").to_str(), Some("" | "0")) || value("TERM") == "dumb";
     Style::new(is_terminal && value("NO_COLOR").is_empty(), is_plain)
 }
 
@@ -254,7 +255,10 @@ impl FullScreen {
     }
 
     /// Draws the picture.
-    pub(crate) fn draw(&mut self, render: impl FnOnce(&mut ratatui::Frame<'_>)) -> anyhow::Result<()> {
+    pub(crate) fn draw(
+        &mut self,
+        render: impl FnOnce(&mut ratatui::Frame<'_>),
+    ) -> anyhow::Result<()> {
         self.0.draw(render)?;
         Ok(())
     }
@@ -471,7 +475,14 @@ fn an_answer_breaks_between_words_as_it_comes() {
     let mut pieces = Pieces::default();
     let mut shown = String::new();
     pieces.set_label("Agent: ");
-    for piece in ["I see no", "thing th", "at **needs", "** Ka", "fka.\nRe", "ally."] {
+    for piece in [
+        "I see no",
+        "thing th",
+        "at **needs",
+        "** Ka",
+        "fka.\nRe",
+        "ally.",
+    ] {
         shown.push_str(&pieces.add(piece, 16));
     }
     shown.push_str(&pieces.end(16));

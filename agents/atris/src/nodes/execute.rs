@@ -9,7 +9,9 @@ use superstep::label::Labels;
 use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::trace::fields;
-use superstep_agent::{AgentEvent, CallTimes, Calls, ChatMessage, Decision, Tool, Tools, call_tool, tool_span};
+use superstep_agent::{
+    AgentEvent, CallTimes, Calls, ChatMessage, Decision, Tool, Tools, call_tool, tool_span,
+};
 use superstep_llm::{Message, ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted, withheld};

@@ -12,8 +12,11 @@ pub(super) fn table(rows: &[Json], columns: &[(&str, &str, Cell)], total: u64) -
         return String::new();
     }
     // A column of nothing but ones says nothing.
-    let is_told = |name: &str| rows.len() == 1 || rows.iter().any(|row| row[name] != Json::from(1));
-    let columns: Vec<_> = columns.iter().filter(|(_, name, _)| is_told(name)).collect();
+    let is_told = |name: &str| rows.len() == 1 || rows.iter().any(|row| row[name] != 1);
+    let columns: Vec<_> = columns
+        .iter()
+        .filter(|(_, name, _)| is_told(name))
+        .collect();
     let heads: Vec<&str> = columns.iter().map(|(head, _, _)| *head).collect();
     let mut out = format!(
         "| {} |\n|{}\n",
@@ -61,7 +64,8 @@ impl Cell {
 
 #[test]
 fn a_column_of_ones_is_left_out() {
-    let rows = [("a", 1), ("b", 1)].map(|(to, files)| serde_json::json!({ "to": to, "files": files }));
+    let rows =
+        [("a", 1), ("b", 1)].map(|(to, files)| serde_json::json!({ "to": to, "files": files }));
     let columns = [("To", "to", Cell::Plain), ("Files", "files", Cell::Plain)];
     assert_eq!(table(&rows, &columns, 2), "| To |\n| --- |\n| a |\n| b |\n");
     let mut more = rows.clone();

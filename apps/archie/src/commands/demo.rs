@@ -180,8 +180,7 @@ impl Demo<'_> {
             }
         }
         self.console.line("");
-        self.console
-            .line_of(&[(Face::Bold, "What to try next")]);
+        self.console.line_of(&[(Face::Bold, "What to try next")]);
         let threads = format!(
             "ARCHIE_HOME={folder} archie threads    # the threads of this demo: show, history, fork, diff"
         );

@@ -163,7 +163,10 @@ impl ComparedThread {
             let closed = question.closed;
             copied.is_some_and(|(_, at)| closed.is_some_and(|closed| closed <= *at))
         };
-        let own = self.questions.iter().filter(|question| !is_shared(question));
+        let own = self
+            .questions
+            .iter()
+            .filter(|question| !is_shared(question));
         own.collect()
     }
 }
@@ -185,7 +188,9 @@ fn talk_differences(one: &ComparedThread, other: &ComparedThread) -> Vec<(Face, 
     };
     for question in ours {
         // The same question may be asked several times; the first one that is left is its counterpart.
-        let same = theirs.iter().position(|theirs| theirs.text == question.text);
+        let same = theirs
+            .iter()
+            .position(|theirs| theirs.text == question.text);
         match same.map(|at| theirs.remove(at)) {
             Some(theirs) if said(theirs) == said(question) => {}
             Some(theirs) => push(question, &[('-', question), ('+', theirs)]),

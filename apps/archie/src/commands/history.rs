@@ -163,7 +163,10 @@ fn failures(entry: &Entry) -> Vec<(Face, String)> {
     let lines = entry.changes.iter().filter_map(|change| match change {
         Change::AttemptFailed(failed) => {
             let why = cut(&failed.failure.message, TEXT_COLUMNS);
-            Some((Face::Error, format!("{} failed: {why}", failed.failure.node)))
+            Some((
+                Face::Error,
+                format!("{} failed: {why}", failed.failure.node),
+            ))
         }
         _ => None,
     });

@@ -126,7 +126,8 @@ fn answers_are_words() {
         request: json!({ "action_request": { "action": "send", "args": { "text": "a", "to": "b" } } }),
         schema: None,
     };
-    let edit = json!({ "type": "edit", "args": { "action": "send", "args": { "text": "c", "to": "b" } } });
+    let edit =
+        json!({ "type": "edit", "args": { "action": "send", "args": { "text": "c", "to": "b" } } });
     for (answer, said) in [
         (json!("DONE"), "DONE"),
         (json!({ "type": "accept", "args": null }), "accept"),

@@ -100,7 +100,10 @@ impl ThreadLine {
         let used = [&id, &agent, &status, &when].map(|part| columns(part));
         let used: usize = used.iter().sum();
         let title = match terminal.columns() {
-            Some(width) => cut(&one_line(&self.title), width.saturating_sub(used).max(TITLE_MIN)),
+            Some(width) => cut(
+                &one_line(&self.title),
+                width.saturating_sub(used).max(TITLE_MIN),
+            ),
             None => one_line(&self.title),
         };
         terminal.line_of(&[
@@ -186,7 +189,11 @@ pub(super) async fn show(
     let (status, face) = status_words(row.head.status);
     let at = now().0;
     let begun = format!("started {}", ago(row.created.0, at));
-    let changed = format!("changed {}, at entry {}", ago(row.updated.0, at), state.seq.0);
+    let changed = format!(
+        "changed {}, at entry {}",
+        ago(row.updated.0, at),
+        state.seq.0
+    );
     terminal.line_of(&[
         (Face::Plain, &row.graph),
         (Face::Plain, ", "),
@@ -232,10 +239,7 @@ fn show_fields(fields: &Map<String, Json>, terminal: &dyn Terminal) {
     let empty = fields.iter().filter(|(_, value)| is_empty(value));
     let empty: Vec<_> = empty.map(|(name, _)| one_line(name)).collect();
     if !empty.is_empty() {
-        terminal.line_of(&[
-            (Face::Dim, "  empty: "),
-            (Face::Dim, &empty.join(", ")),
-        ]);
+        terminal.line_of(&[(Face::Dim, "  empty: "), (Face::Dim, &empty.join(", "))]);
     }
 }
 

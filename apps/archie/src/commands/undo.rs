@@ -68,16 +68,16 @@ pub(super) async fn run(
         summary_line(&asked.summary(), SUMMARY_CHARS)
     ));
     for item in next {
-        terminal.line(&format!("answer it again with `archie inbox {}`", item.short_id));
+        terminal.line(&format!(
+            "answer it again with `archie inbox {}`",
+            item.short_id
+        ));
     }
     Ok(Exit::Done)
 }
 
 /// Returns the interrupt of a thread that a person answered last.
-async fn last_answered(
-    app: &App,
-    thread: &dyn AnyThread,
-) -> anyhow::Result<Option<OpenInterrupt>> {
+async fn last_answered(app: &App, thread: &dyn AnyThread) -> anyhow::Result<Option<OpenInterrupt>> {
     let query = InterruptQuery {
         thread: Some(thread.id().clone()),
         ..InterruptQuery::default()
@@ -93,7 +93,10 @@ async fn calls_after(thread: &dyn AnyThread, entry: Seq) -> anyhow::Result<Vec<S
     each_entry(thread, entry, |past| {
         for change in &past.entry.changes {
             if let Change::FrameAdvanced(advanced) = change {
-                advanced.writes.iter().for_each(|write| add_calls(write, &mut tools));
+                advanced
+                    .writes
+                    .iter()
+                    .for_each(|write| add_calls(write, &mut tools));
             }
         }
         Ok(())

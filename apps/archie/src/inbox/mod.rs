@@ -142,7 +142,10 @@ pub async fn listed_items(
         ..ThreadQuery::default()
     };
     let rows = app.rows(query, limit).await?;
-    let rows: BTreeMap<_, _> = rows.into_iter().map(|row| (row.thread.clone(), row)).collect();
+    let rows: BTreeMap<_, _> = rows
+        .into_iter()
+        .map(|row| (row.thread.clone(), row))
+        .collect();
     let listed = items.into_iter().filter_map(|item| {
         let row = rows.get(&item.open.row.thread)?;
         let title = row.metadata.get("title").and_then(Json::as_str);
@@ -171,7 +174,9 @@ fn subject(title: &str, asked: &InterruptRequest) -> String {
 
 /// Returns the words of a text in Markdown, without tables and marks, for a line of a list.
 fn without_marks(text: &str) -> String {
-    let lines = text.lines().map(|line| line.trim_start_matches(['#', '>', ' ']));
+    let lines = text
+        .lines()
+        .map(|line| line.trim_start_matches(['#', '>', ' ']));
     let lines: Vec<_> = lines.filter(|line| !line.starts_with('|')).collect();
     lines.join(" ").replace("**", "")
 }
@@ -341,7 +346,8 @@ mod tests {
 
     #[test]
     fn the_subject_of_a_question_has_no_marks_of_markdown() {
-        let text = "## What I understood\n\nYou take **ten thousand** orders.\n| a | b |\nIs that right?";
+        let text =
+            "## What I understood\n\nYou take **ten thousand** orders.\n| a | b |\nIs that right?";
         assert_eq!(
             summary_line(&without_marks(text), 80),
             "What I understood You take ten thousand orders. Is that right?"

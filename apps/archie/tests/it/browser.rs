@@ -269,7 +269,9 @@ fn the_viewer_shows_sixty_texts_and_does_nothing() {
     assert!(dom.contains("architecture documentation"), "{dom}");
     is_inert(&dom, &[&WORDS[..], &VIEWER[..]].concat());
     // The search is the only script, and it ran: it shows its box.
-    let scripts = tags(&dom).into_iter().filter(|tag| tag.starts_with("script"));
+    let scripts = tags(&dom)
+        .into_iter()
+        .filter(|tag| tag.starts_with("script"));
     assert_eq!(scripts.collect::<Vec<_>>(), ["script"]);
     let is_search = |tag: &&str| tag.starts_with("input id=\"search\"");
     let search = tags(&dom).into_iter().find(is_search).unwrap();

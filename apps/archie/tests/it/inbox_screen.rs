@@ -39,7 +39,10 @@ fn a_draft_is_read_and_sent_by_keys_and_another_terminal_sees_who_was_first() {
     let other = inbox(&workdir, "other", [120, 40]);
     for terminal in [&one, &other] {
         let screen = terminal.until("read in full");
-        assert!(screen.contains(&id) && screen.contains("email_assistant"), "{screen}");
+        assert!(
+            screen.contains(&id) && screen.contains("email_assistant"),
+            "{screen}"
+        );
         assert!(screen.contains("On Friday."), "{screen}");
     }
     one.presses("a");
@@ -92,14 +95,21 @@ fn a_long_item_is_read_to_its_end_before_it_can_be_accepted() {
 fn a_draft_is_edited_in_the_editor_and_the_change_is_shown_before_it_is_sent() {
     let (workdir, _) = one_draft("On Friday.");
     let editor = workdir.path("editor.sh");
-    fs::write(&editor, "#!/bin/sh\nsed -i 's/On Friday/On Monday/' \"$1\"\n").unwrap();
+    fs::write(
+        &editor,
+        "#!/bin/sh\nsed -i 's/On Friday/On Monday/' \"$1\"\n",
+    )
+    .unwrap();
     fs::set_permissions(&editor, fs::Permissions::from_mode(0o700)).unwrap();
     let workdir = workdir.with_environment("EDITOR", editor.to_str().unwrap());
     let terminal = inbox(&workdir, "one", [80, 24]);
     terminal.until("read in full");
     terminal.presses("e");
     let screen = terminal.until("send it with these changes?");
-    assert!(screen.contains("- On Friday.") && screen.contains("+ On Monday."), "{screen}");
+    assert!(
+        screen.contains("- On Friday.") && screen.contains("+ On Monday."),
+        "{screen}"
+    );
     terminal.presses("Enter");
     terminal.until("sent 1 message");
     assert!(sent(&workdir)[0].contains("On Monday."));
@@ -117,7 +127,9 @@ fn the_screen_follows_the_size_and_the_terminal_is_given_back() {
     for size in [[40, 10], [160, 50], [20, 5], [100, 30]] {
         terminal.resizes(size);
         let screen = terminal.until("Inbox");
-        let wide = screen.lines().find(|line| line.chars().count() > usize::from(size[0]));
+        let wide = screen
+            .lines()
+            .find(|line| line.chars().count() > usize::from(size[0]));
         assert_eq!(wide, None, "{screen}");
     }
     terminal.until(&id);
@@ -131,8 +143,14 @@ fn what_is_piped_and_plain_mode_get_a_list() {
     let (workdir, id) = one_draft("On Friday.");
     let piped = workdir.run(&["inbox"], "").out();
     let line = piped.lines().next().unwrap();
-    assert!(line.starts_with(&id) && line.contains("email_assistant"), "{piped}");
-    assert!(line.contains("Q4 report?") && line.chars().count() <= 80, "{piped}");
+    assert!(
+        line.starts_with(&id) && line.contains("email_assistant"),
+        "{piped}"
+    );
+    assert!(
+        line.contains("Q4 report?") && line.chars().count() <= 80,
+        "{piped}"
+    );
     let workdir = workdir.with_environment("ARCHIE_PLAIN", "1");
     let terminal = inbox(&workdir, "one", [80, 24]);
     terminal.until_gone();

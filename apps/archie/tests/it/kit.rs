@@ -192,7 +192,9 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
         // The beginning of an id, with a dash.
         let is_short_id = bare.len() > 9
             && bare.as_bytes()[8] == b'-'
-            && bare.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+            && bare
+                .bytes()
+                .all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
         let is_time = bare.len() == 8 && bare.chars().filter(|c| *c == ':').count() == 2;
         let name = if is_id {
             "ID"

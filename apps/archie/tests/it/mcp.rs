@@ -212,7 +212,10 @@ fn a_tool_is_offered_called_and_cited() {
     let out = ran.out();
     assert!(!out.contains("May `everything__get-sum`"), "{out}");
     assert!(out.contains("May `everything__echo` be called?"), "{out}");
-    assert!(out.contains("the agent had read text from outside"), "{out}");
+    assert!(
+        out.contains("the agent had read text from outside"),
+        "{out}"
+    );
     assert!(
         out.contains("consulted everything__get-sum#1: 27 characters"),
         "{out}"

@@ -173,7 +173,10 @@ fn no_line_is_wider_than_the_terminal_and_no_word_is_broken() {
 fn colours_have_a_meaning_and_can_be_turned_off() {
     let threads = |workdir: &Workdir| written_to_terminal(workdir, &["threads"], 80);
     let coloured = threads(&workdir());
-    assert!(coloured.contains("\u{1b}[33mwaiting for you"), "{coloured:?}");
+    assert!(
+        coloured.contains("\u{1b}[33mwaiting for you"),
+        "{coloured:?}"
+    );
     for (name, value) in [("NO_COLOR", "1"), ("ARCHIE_PLAIN", "1"), ("TERM", "dumb")] {
         let plain = threads(&workdir().with_environment(name, value));
         assert!(plain.contains("waiting for you"), "{plain:?}");

@@ -282,7 +282,10 @@ fn edit_opens_an_editor_shows_the_changes_and_sends_what_was_agreed_to() {
     terminal.shows("q: stop --");
     terminal.types("a");
     let screen = terminal.shows("accept, edit, response, ignore:");
-    assert!(screen.contains("accept      send this mail as shown"), "{screen}");
+    assert!(
+        screen.contains("accept      send this mail as shown"),
+        "{screen}"
+    );
     terminal.types("edit");
     let screen = terminal.shows("[y/N]");
     assert!(
@@ -299,8 +302,10 @@ fn edit_opens_an_editor_shows_the_changes_and_sends_what_was_agreed_to() {
 
 #[test]
 fn the_demo_pauses_between_agents_and_keeps_what_it_made() {
-    let workdir = Workdir::scripted(&json!([]))
-        .with_environment("ARCHIE_PYTHON", &superstep_conformance::services::program("sandbox"));
+    let workdir = Workdir::scripted(&json!([])).with_environment(
+        "ARCHIE_PYTHON",
+        &superstep_conformance::services::program("sandbox"),
+    );
     let temporary = workdir.path("temporary");
     std::fs::create_dir(&temporary).unwrap();
     let workdir = workdir.with_environment("TMPDIR", temporary.to_str().unwrap());
@@ -329,7 +334,10 @@ fn the_demo_pauses_between_agents_and_keeps_what_it_made() {
         std::thread::sleep(LOOK);
     };
     assert!(screen.contains("What to try next"), "{screen}");
-    assert!(screen.contains("Nothing was called or changed: you said no."), "{screen}");
+    assert!(
+        screen.contains("Nothing was called or changed: you said no."),
+        "{screen}"
+    );
     terminal.presses("C-c");
     terminal.until_gone();
     let folder = std::fs::read_dir(&temporary).unwrap().next().unwrap();

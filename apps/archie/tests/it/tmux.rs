@@ -136,7 +136,13 @@ impl Terminal {
     /// Changes the size.
     pub(crate) fn resizes(&self, [width, height]: [u16; 2]) {
         let mut resize = self.tmux();
-        resize.args(["resize-window", "-x", &width.to_string(), "-y", &height.to_string()]);
+        resize.args([
+            "resize-window",
+            "-x",
+            &width.to_string(),
+            "-y",
+            &height.to_string(),
+        ]);
         assert!(resize.status().unwrap().success());
     }
 

@@ -38,7 +38,8 @@ impl SentMessage {
             return Err(RpcError::invalid_params("send messages of the role `user`"));
         }
         let id = text("messageId");
-        let id = id.ok_or_else(|| RpcError::invalid_params("`message.messageId` must be a text"))?;
+        let id =
+            id.ok_or_else(|| RpcError::invalid_params("`message.messageId` must be a text"))?;
         let parts = message.get("parts").and_then(Json::as_array);
         let parts = parts.filter(|parts| !parts.is_empty());
         let parts = parts

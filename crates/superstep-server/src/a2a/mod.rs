@@ -206,8 +206,11 @@ fn history_length(params: &Json) -> Result<Option<usize>, RpcError> {
     match params.get("historyLength") {
         None | Some(Json::Null) => Ok(None),
         Some(length) => {
-            let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
-            let refused = || RpcError::invalid_params("`historyLength` must be a number, 0 or more");
+            let length = length
+                .as_u64()
+                .and_then(|length| usize::try_from(length).ok());
+            let refused =
+                || RpcError::invalid_params("`historyLength` must be a number, 0 or more");
             Ok(Some(length.ok_or_else(refused)?))
         }
     }

@@ -1,9 +1,9 @@
 //! Lists of tasks.
 
 use serde_json::{Map, Value as Json, json};
-use superstep::{ThreadId, Timestamp};
 use superstep::checkpoint::Page;
 use superstep::registry::RunQuery;
+use superstep::{ThreadId, Timestamp};
 
 use crate::a2a::dialect::TaskState;
 use crate::a2a::history_length;
@@ -47,8 +47,13 @@ impl AgentTasks {
             if state.is_some_and(|state| shown["status"]["state"] != state) {
                 continue;
             }
-            let changed = shown["status"]["timestamp"].as_str().and_then(wire::read_time);
-            if wanted.changed_after.is_some_and(|after| changed.is_some_and(|at| at < after)) {
+            let changed = shown["status"]["timestamp"]
+                .as_str()
+                .and_then(wire::read_time);
+            if wanted
+                .changed_after
+                .is_some_and(|after| changed.is_some_and(|at| at < after))
+            {
                 continue;
             }
             if let Some(fields) = shown.as_object_mut().filter(|_| !wanted.with_artifacts) {
@@ -98,7 +103,11 @@ impl TaskList {
         // The name of 1.0, and that of a draft.
         let after = text("statusTimestampAfter").or_else(|| text("lastUpdatedAfter"));
         let changed_after = after.map(|after| {
-            let refused = || RpcError::invalid_params("`statusTimestampAfter` is not a time, such as 2026-10-27T10:00:00Z");
+            let refused = || {
+                RpcError::invalid_params(
+                    "`statusTimestampAfter` is not a time, such as 2026-10-27T10:00:00Z",
+                )
+            };
             wire::read_time(after).ok_or_else(refused)
         });
         let size = match params.get("pageSize") {

@@ -84,7 +84,8 @@ fn split(screen: &InboxScreen, body: Rect) -> [Rect; 2] {
         return [Rect::ZERO, body];
     }
     if body.width >= WIDE {
-        return Layout::horizontal([Constraint::Percentage(40), Constraint::Percentage(60)]).areas(body);
+        return Layout::horizontal([Constraint::Percentage(40), Constraint::Percentage(60)])
+            .areas(body);
     }
     let entries = u16::try_from(screen.entries.len()).unwrap_or(u16::MAX);
     let rows = entries.clamp(1, (body.height / 3).max(1));
@@ -93,7 +94,10 @@ fn split(screen: &InboxScreen, body: Rect) -> [Rect; 2] {
 
 fn title_line(screen: &InboxScreen, theme: Theme) -> Line<'static> {
     let open = screen.open().len();
-    let mut spans = vec![Span::styled("Inbox", Style::new().add_modifier(Modifier::BOLD))];
+    let mut spans = vec![Span::styled(
+        "Inbox",
+        Style::new().add_modifier(Modifier::BOLD),
+    )];
     let count = match (screen.is_loaded, open) {
         (false, _) => "loading…".to_owned(),
         (true, 0) => "no open questions".to_owned(),
@@ -124,7 +128,9 @@ fn draw_list(screen: &InboxScreen, frame: &mut Frame<'_>, area: Rect, theme: The
         return;
     }
     let selected = screen.selected_entry().map(Entry::id);
-    let at = entries.iter().position(|entry| Some(entry.id()) == selected);
+    let at = entries
+        .iter()
+        .position(|entry| Some(entry.id()) == selected);
     let rows = usize::from(area.height);
     // The selected item is in the middle where it can be.
     let first = at.unwrap_or(0).saturating_sub(rows / 2);
@@ -173,7 +179,9 @@ fn list_line(
         item.short_id,
         padded(&entry.loaded.agent, columns.agent)
     );
-    let left = columns.width.saturating_sub(begin.width() + when.width() + 2);
+    let left = columns
+        .width
+        .saturating_sub(begin.width() + when.width() + 2);
     let subject = padded(&entry.loaded.subject, left);
     let style = match is_selected {
         true => style.add_modifier(Modifier::REVERSED),
@@ -220,14 +228,22 @@ fn draw_item(screen: &mut InboxScreen, frame: &mut Frame<'_>, area: Rect, theme:
     let bold = Style::new().add_modifier(Modifier::BOLD);
     match has_list_above {
         true => {
-            let top = Rect { x: area.x + 1, width: area.width.saturating_sub(1), height: 1, ..area };
+            let top = Rect {
+                x: area.x + 1,
+                width: area.width.saturating_sub(1),
+                height: 1,
+                ..area
+            };
             frame.render_widget(Line::styled(title, bold), top);
         }
         false => frame.render_widget(Line::styled(title, bold), head),
     }
     let (rows, status) = match &entry.phase {
         Phase::Open => (None, None),
-        Phase::Closed(why) => (None, Some((format!("{why}; the item is closed"), theme.problem()))),
+        Phase::Closed(why) => (
+            None,
+            Some((format!("{why}; the item is closed"), theme.problem())),
+        ),
         Phase::Running(output) => {
             let progress = output.progress().unwrap_or_else(|| "running".to_owned());
             (Some(output.lines()), Some((progress, theme.waiting())))
@@ -267,7 +283,11 @@ fn draw_text(frame: &mut Frame<'_>, area: Rect, reading: &Reading) {
 }
 
 fn row_line(text: &str, row: &super::wrap::Row) -> Line<'static> {
-    Line::raw(format!("{}{}", " ".repeat(row.indent), &text[row.range.clone()]))
+    Line::raw(format!(
+        "{}{}",
+        " ".repeat(row.indent),
+        &text[row.range.clone()]
+    ))
 }
 
 fn reading_status(entry: &Entry, theme: Theme) -> (String, Style) {
@@ -275,11 +295,21 @@ fn reading_status(entry: &Entry, theme: Theme) -> (String, Style) {
         return ("loading…".to_owned(), theme.quiet());
     };
     let bottom = (reading.top + reading.height()).min(reading.rows.len());
-    let lines = format!("line {} of {}", grouped(bottom), grouped(reading.rows.len()));
-    match (reading.is_read(), entry.loaded.item.asked.may_permit_effect()) {
+    let lines = format!(
+        "line {} of {}",
+        grouped(bottom),
+        grouped(reading.rows.len())
+    );
+    match (
+        reading.is_read(),
+        entry.loaded.item.asked.may_permit_effect(),
+    ) {
         (true, true) => (format!("{lines}, read in full"), theme.good()),
         (true, false) => (lines, theme.quiet()),
-        (false, true) => (format!("{lines}; Space: more. Read it to its end to approve it"), theme.waiting()),
+        (false, true) => (
+            format!("{lines}; Space: more. Read it to its end to approve it"),
+            theme.waiting(),
+        ),
         (false, false) => (format!("{lines}; Space: more"), theme.quiet()),
     }
 }
@@ -337,7 +367,10 @@ fn browse_keys(screen: &InboxScreen) -> String {
         let choices = choices.map(|choice| format!("{}: {}   ", choice.key, choice.label));
         Some(choices.collect::<String>())
     });
-    format!("{}j/k: move   ?: keys   q: leave", choices.unwrap_or_default())
+    format!(
+        "{}j/k: move   ?: keys   q: leave",
+        choices.unwrap_or_default()
+    )
 }
 
 fn help(screen: &InboxScreen) -> Vec<Line<'static>> {
@@ -357,16 +390,28 @@ fn help(screen: &InboxScreen) -> Vec<Line<'static>> {
     .into_iter()
     .map(Line::raw)
     .collect::<Vec<_>>();
-    let reading = screen.selected_entry().and_then(|entry| entry.reading.as_ref());
-    for choice in reading.into_iter().flat_map(|reading| &reading.shown.choices) {
-        lines.push(Line::raw(format!("{}              {}", choice.key, choice.label)));
+    let reading = screen
+        .selected_entry()
+        .and_then(|entry| entry.reading.as_ref());
+    for choice in reading
+        .into_iter()
+        .flat_map(|reading| &reading.shown.choices)
+    {
+        lines.push(Line::raw(format!(
+            "{}              {}",
+            choice.key, choice.label
+        )));
     }
     lines
 }
 
 fn draw_diff(frame: &mut Frame<'_>, area: Rect, diff: &Reading, theme: Theme) {
     let text = &diff.shown.text;
-    let rows = diff.rows.iter().skip(diff.top).take(usize::from(area.height));
+    let rows = diff
+        .rows
+        .iter()
+        .skip(diff.top)
+        .take(usize::from(area.height));
     let lines = rows.map(|row| {
         // A row that continues a line has the colour of the line.
         let line = text[..row.range.start].rfind('\n').map_or(0, |at| at + 1);
@@ -390,7 +435,9 @@ fn draw_frame(frame: &mut Frame<'_>, title: &str, rows: usize, theme: Theme) -> 
         width: screen.width,
         height: height.min(screen.height.saturating_sub(3)),
     };
-    let block = Block::bordered().title(format!(" {title} ")).border_style(theme.quiet());
+    let block = Block::bordered()
+        .title(format!(" {title} "))
+        .border_style(theme.quiet());
     let inside = block.inner(area);
     frame.render_widget(Clear, area);
     frame.render_widget(block, area);

@@ -153,7 +153,9 @@ impl<'a> View<'a> {
 
     fn load(&self) -> LocalBoxFuture<'a, LoadedList> {
         let open = self.screen.open().into_iter();
-        let known: Vec<_> = open.map(|item| (item.open.row.thread.clone(), item.asked.id)).collect();
+        let known: Vec<_> = open
+            .map(|item| (item.open.row.thread.clone(), item.asked.id))
+            .collect();
         load(self.app, known).boxed_local()
     }
 
@@ -194,7 +196,10 @@ impl<'a> View<'a> {
             return;
         };
         let asked = &entry.loaded.item.asked;
-        let is_read = entry.reading.as_ref().is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
+        let is_read = entry
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
         if !is_read || !asked.may_permit_effect() {
             return;
         }
@@ -204,7 +209,8 @@ impl<'a> View<'a> {
         }
         self.recorded.push(digest);
         let (app, asked) = (self.app, asked.clone());
-        self.records.push(async move { record_display(app, &asked).await }.boxed_local());
+        self.records
+            .push(async move { record_display(app, &asked).await }.boxed_local());
     }
 
     /// Answers an item and resumes its thread, behind the screen.
@@ -212,7 +218,10 @@ impl<'a> View<'a> {
         let Some(entry) = self.screen.entry_mut(id) else {
             return;
         };
-        let is_read = entry.reading.as_ref().is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
+        let is_read = entry
+            .reading
+            .as_ref()
+            .is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
         let item = entry.loaded.item.clone();
         let (app, output) = (self.app, RunOutput::default());
         let printed = output.clone();
@@ -244,7 +253,9 @@ impl<'a> View<'a> {
             return Ok(());
         };
         let asked = entry.loaded.item.asked.clone();
-        let form = asked.edit_form().context("this call has no arguments to edit")?;
+        let form = asked
+            .edit_form()
+            .context("this call has no arguments to edit")?;
         let editor = Editor::from_env()?;
         let mut editing = std::pin::pin!(editor.edit(&form));
         let edited = loop {
@@ -267,7 +278,8 @@ impl<'a> View<'a> {
 /// Returns what an edit changes, field by field.
 fn edit_diff(asked: &InterruptRequest, answer: &Json) -> String {
     let changes = asked.edit_differences(answer).into_iter();
-    let changes = changes.map(|change| format!("{}:\n  {}\n", change.path, change.lines.join("\n  ")));
+    let changes =
+        changes.map(|change| format!("{}:\n  {}\n", change.path, change.lines.join("\n  ")));
     changes.collect()
 }
 

@@ -287,9 +287,10 @@ impl InboxScreen {
             return;
         }
         let thread = &answered.loaded.item.open.row.thread;
-        let next = self.entries.iter().find(|entry| {
-            entry.is_open() && entry.loaded.item.open.row.thread == *thread
-        });
+        let next = self
+            .entries
+            .iter()
+            .find(|entry| entry.is_open() && entry.loaded.item.open.row.thread == *thread);
         if let Some(next) = next.map(Entry::id) {
             self.is_followed = true;
             self.selected = Some(next);
@@ -429,7 +430,9 @@ impl InboxScreen {
 
     fn browse(&mut self, key: KeyEvent) -> Option<Request> {
         self.notice = None;
-        let reading = self.selected_entry().and_then(|entry| entry.reading.as_ref());
+        let reading = self
+            .selected_entry()
+            .and_then(|entry| entry.reading.as_ref());
         let page = reading.map_or(1, Reading::page);
         match key.code {
             KeyCode::Char('q') => return self.leave(),
@@ -603,7 +606,9 @@ impl InboxScreen {
     }
 
     fn select_visible(&mut self) {
-        let is_visible = self.visible().any(|entry| Some(entry.id()) == self.selected);
+        let is_visible = self
+            .visible()
+            .any(|entry| Some(entry.id()) == self.selected);
         let first = self.visible().next().map(Entry::id);
         if let (false, Some(first)) = (is_visible, first) {
             self.select(first);
@@ -671,7 +676,10 @@ impl Notice {
 /// Returns whether an answer that begins like this may permit an effect. The store's display record has the last word.
 fn permits(line: &str) -> bool {
     let word = line.split_whitespace().next().unwrap_or_default();
-    !matches!(word, "ignore" | "reject" | "skip" | "stop" | "response" | "happened")
+    !matches!(
+        word,
+        "ignore" | "reject" | "skip" | "stop" | "response" | "happened"
+    )
 }
 
 /// Returns a text as it is drawn. The terminal decides how many columns a tab takes; spaces take as many as are counted.

@@ -92,7 +92,9 @@ impl Viewer {
             self.screen.set_text(shown);
         }
         let theme = Theme { has_colours: false };
-        let drawn = self.terminal.draw(|frame| draw(&mut self.screen, frame, theme));
+        let drawn = self
+            .terminal
+            .draw(|frame| draw(&mut self.screen, frame, theme));
         let buffer = drawn.unwrap().buffer;
         let width = usize::from(buffer.area.width);
         let rows = buffer.content.chunks(width).map(|row| {
@@ -123,7 +125,8 @@ impl Viewer {
     }
 
     fn types(&mut self, text: &str) {
-        text.chars().for_each(|letter| assert_eq!(self.letter(letter), None));
+        text.chars()
+            .for_each(|letter| assert_eq!(self.letter(letter), None));
     }
 
     fn selected(&self) -> &str {
@@ -131,7 +134,10 @@ impl Viewer {
     }
 
     fn notice(&self) -> &str {
-        self.screen.notice.as_ref().map_or("", |notice| &notice.text)
+        self.screen
+            .notice
+            .as_ref()
+            .map_or("", |notice| &notice.text)
     }
 }
 
@@ -142,10 +148,15 @@ fn long_body(lines: usize) -> String {
 
 #[test]
 fn the_screen_at_80_by_24() {
-    let mut items: Vec<_> = (1..=9).map(|number| mail(number, "See you at eight.")).collect();
+    let mut items: Vec<_> = (1..=9)
+        .map(|number| mail(number, "See you at eight."))
+        .collect();
     items[3].item.open.interrupt.deadline = Some(Timestamp(NOW.0 + 300_000));
-    items[4].subject = "A subject that is much longer than what fits into a line of eighty columns".to_owned();
-    items[5].subject = "日本語の件名がここに入りますとても長いので切られるはずですけれどもどうでしょうか".to_owned();
+    items[4].subject =
+        "A subject that is much longer than what fits into a line of eighty columns".to_owned();
+    items[5].subject =
+        "日本語の件名がここに入りますとても長いので切られるはずですけれどもどうでしょうか"
+            .to_owned();
     let mut viewer = Viewer::new(items, 80, 24);
     insta::assert_snapshot!(viewer.draw());
     viewer.press(KeyCode::Enter);
@@ -154,7 +165,9 @@ fn the_screen_at_80_by_24() {
 
 #[test]
 fn the_screen_at_120_by_40() {
-    let items = (1..=30).map(|number| mail(number, &long_body(60))).collect();
+    let items = (1..=30)
+        .map(|number| mail(number, &long_body(60)))
+        .collect();
     let mut viewer = Viewer::new(items, 120, 40);
     insta::assert_snapshot!(viewer.draw());
 }
@@ -163,7 +176,11 @@ fn the_screen_at_120_by_40() {
 fn an_item_is_accepted_only_after_its_last_line_was_on_the_screen() {
     let mut viewer = Viewer::new(vec![mail(1, &long_body(60))], 80, 24);
     assert_eq!(viewer.letter('a'), None);
-    assert!(viewer.notice().starts_with("Read it to its end first"), "{}", viewer.notice());
+    assert!(
+        viewer.notice().starts_with("Read it to its end first"),
+        "{}",
+        viewer.notice()
+    );
     assert!(matches!(viewer.screen.mode, Mode::Browse));
     let mut pages = 0;
     while viewer.letter('a').is_none() && matches!(viewer.screen.mode, Mode::Browse) {
@@ -181,12 +198,20 @@ fn an_item_is_accepted_only_after_its_last_line_was_on_the_screen() {
 #[test]
 fn a_jump_over_lines_does_not_count_as_reading_them() {
     let mut viewer = Viewer::new(vec![mail(1, &long_body(200))], 80, 24);
-    if let Some(reading) = viewer.screen.selected_mut().and_then(|entry| entry.reading.as_mut()) {
+    if let Some(reading) = viewer
+        .screen
+        .selected_mut()
+        .and_then(|entry| entry.reading.as_mut())
+    {
         reading.top = usize::MAX;
     }
     viewer.draw();
     assert_eq!(viewer.letter('a'), None);
-    assert!(viewer.notice().starts_with("Read it to its end first"), "{}", viewer.notice());
+    assert!(
+        viewer.notice().starts_with("Read it to its end first"),
+        "{}",
+        viewer.notice()
+    );
 }
 
 #[test]
@@ -199,7 +224,10 @@ fn what_was_read_stays_read_when_the_terminal_changes_its_size() {
         viewer.terminal.backend_mut().resize(width, height);
         viewer.draw();
         viewer.letter('a');
-        assert!(matches!(viewer.screen.mode, Mode::Confirm { .. }), "{width}");
+        assert!(
+            matches!(viewer.screen.mode, Mode::Confirm { .. }),
+            "{width}"
+        );
         viewer.press(KeyCode::Esc);
     }
 }
@@ -226,12 +254,23 @@ fn an_item_that_another_person_answers_stays_on_the_screen_and_takes_no_answer()
     let first = viewer.selected().to_owned();
     assert_eq!(first, "000002", "the oldest is first");
     let id = viewer.screen.selected_entry().unwrap().id();
-    let closed = ClosedItem { id, why: "bob answered first: \"accept\"".to_owned() };
+    let closed = ClosedItem {
+        id,
+        why: "bob answered first: \"accept\"".to_owned(),
+    };
     viewer.screen.update(vec![mail(1, "No.")], vec![closed]);
     assert_eq!(viewer.selected(), first);
-    assert!(viewer.draw().contains("bob answered first"), "{}", viewer.draw());
+    assert!(
+        viewer.draw().contains("bob answered first"),
+        "{}",
+        viewer.draw()
+    );
     assert_eq!(viewer.letter('a'), None);
-    assert!(viewer.notice().starts_with("Too late: bob"), "{}", viewer.notice());
+    assert!(
+        viewer.notice().starts_with("Too late: bob"),
+        "{}",
+        viewer.notice()
+    );
     viewer.letter('j');
     assert_eq!(viewer.selected(), "000001");
     assert!(!viewer.draw().contains("000002"));
@@ -241,7 +280,9 @@ fn an_item_that_another_person_answers_stays_on_the_screen_and_takes_no_answer()
 fn a_confirmation_is_withdrawn_when_the_item_goes_away_or_changes() {
     let mut viewer = Viewer::new(vec![mail(1, "Yes.")], 80, 24);
     viewer.letter('a');
-    viewer.screen.update(vec![mail(1, "Yes, and send my password too.")], Vec::new());
+    viewer
+        .screen
+        .update(vec![mail(1, "Yes, and send my password too.")], Vec::new());
     viewer.draw();
     assert_eq!(viewer.press(KeyCode::Enter), None);
     assert!(matches!(viewer.screen.mode, Mode::Browse));
@@ -255,7 +296,10 @@ fn new_items_appear_and_do_not_move_the_selection() {
     let mut viewer = Viewer::new(vec![mail(1, "a"), mail(2, "b")], 80, 24);
     viewer.letter('j');
     assert_eq!(viewer.selected(), "000001");
-    viewer.screen.update((1..=40).map(|number| mail(number, "x")).collect(), Vec::new());
+    viewer.screen.update(
+        (1..=40).map(|number| mail(number, "x")).collect(),
+        Vec::new(),
+    );
     assert_eq!(viewer.selected(), "000001");
     assert!(viewer.draw().contains("40 open questions"));
     viewer.letter('g');
@@ -271,15 +315,28 @@ fn an_answered_item_shows_its_run_and_its_end() {
     viewer.screen.set_running(id, output.clone());
     let waiting = output.waiting("writing the answer, 12 tokens");
     output.line("sent 1 message");
-    assert!(viewer.draw().contains("writing the answer, 12 tokens"), "{}", viewer.draw());
+    assert!(
+        viewer.draw().contains("writing the answer, 12 tokens"),
+        "{}",
+        viewer.draw()
+    );
     assert!(viewer.letter('q').is_none(), "a run is in progress");
-    assert!(viewer.draw().contains("1 run in progress"), "{}", viewer.draw());
+    assert!(
+        viewer.draw().contains("1 run in progress"),
+        "{}",
+        viewer.draw()
+    );
     viewer.press(KeyCode::Esc);
     drop(waiting);
     let lines = output.lines();
-    viewer.screen.set_ended(id, Ok(EndedRun { lines, is_ok: true }));
+    viewer
+        .screen
+        .set_ended(id, Ok(EndedRun { lines, is_ok: true }));
     assert!(viewer.draw().contains("sent 1 message"));
-    assert_eq!(viewer.screen.summary(), ["000001  Mail 1", "  sent 1 message"]);
+    assert_eq!(
+        viewer.screen.summary(),
+        ["000001  Mail 1", "  sent 1 message"]
+    );
     assert_eq!(viewer.letter('q'), Some(Request::Leave));
 }
 
@@ -288,7 +345,10 @@ fn what_a_thread_asks_next_is_selected_after_an_answer() {
     let mut viewer = Viewer::new(vec![mail(2, "a"), mail(1, "b")], 80, 24);
     let id = viewer.screen.selected_entry().unwrap().id();
     viewer.screen.set_running(id, RunOutput::default());
-    let ended = EndedRun { lines: Vec::new(), is_ok: true };
+    let ended = EndedRun {
+        lines: Vec::new(),
+        is_ok: true,
+    };
     viewer.screen.set_ended(id, Ok(ended));
     let mut next = mail(9, &long_body(60));
     next.item.open.row.thread = ThreadId::new("thread-2").unwrap();
@@ -296,7 +356,10 @@ fn what_a_thread_asks_next_is_selected_after_an_answer() {
     viewer.draw();
     assert_eq!(viewer.selected(), "000009");
     assert_eq!(viewer.letter('a'), None);
-    assert!(matches!(viewer.screen.mode, Mode::Browse), "it was not read");
+    assert!(
+        matches!(viewer.screen.mode, Mode::Browse),
+        "it was not read"
+    );
 }
 
 #[test]
@@ -304,8 +367,13 @@ fn an_answer_that_was_not_taken_leaves_the_item_open() {
     let mut viewer = Viewer::new(vec![mail(1, "a")], 80, 24);
     let id = viewer.screen.selected_entry().unwrap().id();
     viewer.screen.set_running(id, RunOutput::default());
-    viewer.screen.set_ended(id, Err("the store cannot be reached".to_owned()));
-    assert!(matches!(viewer.screen.selected_entry().unwrap().phase, Phase::Open));
+    viewer
+        .screen
+        .set_ended(id, Err("the store cannot be reached".to_owned()));
+    assert!(matches!(
+        viewer.screen.selected_entry().unwrap().phase,
+        Phase::Open
+    ));
     assert!(viewer.draw().contains("the store cannot be reached"));
 }
 
@@ -363,7 +431,9 @@ fn hostile_text_cannot_leave_its_place() {
     viewer.letter('j');
     let shown = viewer.draw();
     assert!(shown.contains("\\u{1b}[2J"), "{shown}");
-    let hidden = shown.chars().find(|c| archie_agent::printable::is_hidden(*c) && *c != '\n');
+    let hidden = shown
+        .chars()
+        .find(|c| archie_agent::printable::is_hidden(*c) && *c != '\n');
     assert_eq!(hidden, None, "{shown}");
 }
 
@@ -386,7 +456,15 @@ fn every_size_of_a_terminal_is_drawn() {
 fn ten_thousand_lines_are_laid_out_once_and_scrolled_quickly() {
     let mut viewer = Viewer::new(vec![mail(1, &long_body(10_000))], 80, 24);
     let mut pages = 0;
-    while !viewer.screen.selected_entry().unwrap().reading.as_ref().unwrap().is_read() {
+    while !viewer
+        .screen
+        .selected_entry()
+        .unwrap()
+        .reading
+        .as_ref()
+        .unwrap()
+        .is_read()
+    {
         viewer.letter(' ');
         pages += 1;
         assert!(pages < 2_000);

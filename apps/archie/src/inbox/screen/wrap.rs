@@ -86,7 +86,10 @@ mod tests {
     #[test]
     fn wide_and_combined_characters_take_the_columns_that_a_terminal_gives_them() {
         assert_eq!(shown("日本語のメール", 6), ["日本語", "のメー", "ル"]);
-        assert_eq!(shown("e\u{301}e\u{301}e\u{301}e\u{301}e", 4), ["e\u{301}e\u{301}e\u{301}e\u{301}", "e"]);
+        assert_eq!(
+            shown("e\u{301}e\u{301}e\u{301}e\u{301}e", 4),
+            ["e\u{301}e\u{301}e\u{301}e\u{301}", "e"]
+        );
         assert_eq!(shown("שלום עולם", 5), ["שלום ", "עולם"]);
     }
 
@@ -97,7 +100,10 @@ mod tests {
             let rows = wrap(text, width);
             let mut at = 0;
             for row in rows {
-                assert!(row.range.start == at || row.range.start == at + 1, "{width}");
+                assert!(
+                    row.range.start == at || row.range.start == at + 1,
+                    "{width}"
+                );
                 assert!(text[at..row.range.start].chars().all(|c| c == '\n'));
                 let columns = row.indent + text[row.range.clone()].trim_end().width();
                 assert!(columns <= width.max(COLUMNS_MIN), "{width}: {columns}");
