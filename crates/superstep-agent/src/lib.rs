@@ -71,7 +71,7 @@ pub use agent::{
 pub use approval::Approval;
 pub use asking::{Asker, ask_model, ask_model_for, failure, within, within_recorded};
 pub use call::{Calls, DecidedCall, Decision};
-pub use calling::call_tool;
+pub use calling::{call_decided_tool, call_tool};
 pub use chat::ChatMessage;
 pub use digest::digest;
 pub use spans::{CallTimes, tool_span};

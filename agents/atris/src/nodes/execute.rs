@@ -9,10 +9,8 @@ use superstep::label::Labels;
 use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::trace::fields;
-use superstep_agent::{
-    AgentEvent, CallTimes, Calls, ChatMessage, Decision, Tool, Tools, call_tool, tool_span,
-};
-use superstep_llm::{Message, ToolCall, ToolStatus};
+use superstep_agent::{AgentEvent, CallTimes, Decision, call_decided_tool, call_tool, tool_span};
+use superstep_llm::{ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted, withheld};
 use crate::answer::{self, WordedAnswer};
@@ -260,13 +258,13 @@ impl ExecuteRequest {
             name: CALL_API.to_owned(),
             args,
         };
-        let (decision, message) = decide_and_call(tool, &call, cx).await?;
-        let text = message.text();
+        let (decision, result) = call_decided_tool(&tool, &call, &Labels::NONE, cx).await?;
+        let text = result.content.text();
         if matches!(decision, Decision::Ignored | Decision::Expired) {
             cx.emit(request_event(exact, "not made"))?;
             return withheld(EXECUTE_REQUEST, state, decision);
         }
-        if matches!(&message.message, Message::Tool(result) if result.status == ToolStatus::Error) {
+        if result.status == ToolStatus::Error {
             cx.emit(request_event(exact, "not made"))?;
             return failed(EXECUTE_REQUEST, state, answer::shown(&text));
         }
@@ -292,23 +290,6 @@ impl ExecuteRequest {
         let update = noted(update, state, mismatch(catalogue, api, &done.body));
         Ok(answered(update, state, worded).into())
     }
-}
-
-/// Asks a person about the call and makes it if they agree. Returns what they decided and the result.
-async fn decide_and_call(
-    tool: Tool,
-    call: &ToolCall,
-    cx: &NodeCx,
-) -> Result<(Decision, ChatMessage), NodeError> {
-    let tools = Tools::new([tool]).map_err(|faults| {
-        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
-        NodeError::fatal(faults.join("; "))
-    })?;
-    let calls = Calls::new(&tools, Labels::NONE, cx).await?;
-    let decided = calls.agree([call]).await?.pop();
-    let decided = decided.ok_or_else(|| NodeError::fatal("a call was not decided"))?;
-    let decision = decided.decision();
-    Ok((decision, calls.make(decided).await?))
 }
 
 /// Says how a response differs from the document, if it does.

@@ -188,7 +188,7 @@ fn analyze_prints_names_of_notes_the_stream_claims_and_titles_visibly() {
          id=$(archie threads --json | sed 's/.*\"thread\":\"\\([^\"]*\\)\".*/\\1/')\n\
          archie show $id\n\
          echo DONE | archie resume $id\n\
-         archie show $id\narchie history $id\narchie trace $id\narchie diff $id@1 $id\narchie show $id --json\narchie trace $id --json\n\
+         archie show $id\narchie history $id\narchie trace $id\narchie diff $id@1 $id </dev/null\narchie show $id --json\narchie trace $id --json\n\
          rm notes/P01*; echo | archie analyze --recheck $id\n\
          archie graph analyze\narchie doctor\narchie show \"$(cat query)\"\narchie --\"$(cat query)\"\narchie resume nobody",
     );

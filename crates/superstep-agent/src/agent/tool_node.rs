@@ -126,7 +126,9 @@ impl<S: Conversation> Node<S> for ToolNode {
         let results = self.make(&caller, &calls).await;
         let (mut messages, mut commands) = (Vec::new(), Vec::new());
         for (call, result) in calls.iter().zip(results) {
-            let CallOutcome { message, command } = result?;
+            let CallOutcome {
+                message, command, ..
+            } = result?;
             messages.push(message);
             commands.push((call.name.clone(), command));
         }

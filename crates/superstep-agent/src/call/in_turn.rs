@@ -122,9 +122,15 @@ impl<'a> Calls<'a> {
     pub async fn make(&self, agreed: DecidedCall) -> Result<ChatMessage, NodeError> {
         let asking = Asking::holding(self.cx);
         let caller = self.caller();
+        let decision = agreed.decision();
         let (result, labels, command) = caller.make(agreed, &asking).await?;
         let message = caller.told(result, labels)?;
-        CallOutcome { message, command }.only_message()
+        let outcome = CallOutcome {
+            message,
+            command,
+            decision,
+        };
+        outcome.only_message()
     }
 
     fn caller(&self) -> Caller<'_> {

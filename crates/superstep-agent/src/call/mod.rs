@@ -35,10 +35,11 @@ pub(crate) struct ToolCallResult {
     pub(crate) command: ToolCommand,
 }
 
-/// What a call leaves: its result as a message, and what the tool asks of the graph.
+/// What a call leaves: its result as a message, what the tool asks of the graph, and how the approval was decided.
 pub(crate) struct CallOutcome {
     pub(crate) message: ChatMessage,
     pub(crate) command: ToolCommand,
+    pub(crate) decision: Decision,
 }
 
 impl CallOutcome {
@@ -100,6 +101,7 @@ impl Caller<'_> {
             Some(why) => DecidedCall::refused(changed.clone(), why),
             None => self.agree(changed.clone(), &asking).await?,
         };
+        let decision = agreed.decision();
         let (mut result, labels, mut command) = self.make(agreed, &asking).await?;
         for hooks in self.hooks {
             hooks.after_tool(&changed, &mut result, &hook_cx).await?;
@@ -111,7 +113,11 @@ impl Caller<'_> {
             command = ToolCommand::default();
         }
         let message = self.told(result, labels)?;
-        Ok(CallOutcome { message, command })
+        Ok(CallOutcome {
+            message,
+            command,
+            decision,
+        })
     }
 
     /// Decides whether a call may be made: validates it, and asks a person where needed.
