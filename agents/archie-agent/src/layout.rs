@@ -397,8 +397,8 @@ mod tests {
     fn a_face_ends_before_the_line_does() {
         let style = Style::new(true, false);
         assert_eq!(
-            wrap_in(Face::Dim, "one two", 4, style),
-            "\u{1b}[2mone\u{1b}[0m\n\u{1b}[2mtwo\u{1b}[0m"
+            wrap_in(Face::Dim, "xx yyy", 4, style),
+            "\u{1b}[2mxx\u{1b}[0m\n\u{1b}[2myyy\u{1b}[0m"
         );
         assert_eq!(
             wrap_parts(&[(Face::Bold, "a "), (Face::Plain, "b c")], 2, 4, style),

@@ -524,7 +524,7 @@ impl Table {
         out
     }
 
-    /// Returns each row as a list of its named cells.
+    /// Returns each row as a list of cells with their names.
     fn as_records(&self, width: usize, style: Style) -> String {
         let mut out = String::new();
         for (at, row) in self.rows.iter().enumerate() {

@@ -20,7 +20,7 @@ pub async fn call_tool(
     Ok(result)
 }
 
-/// Calls a tool as [`call_tool`] does, and also returns what was decided about the call. The text of a call that was not made is for
+/// Calls a tool as [`call_tool`] does, and returns what was decided about the call next to its result. The text of a call that was not made is for
 /// a model; a node that answers a person says it in its own words.
 pub async fn call_decided_tool(
     tool: &Tool,

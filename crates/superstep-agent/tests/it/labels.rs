@@ -46,7 +46,7 @@ async fn what_strangers_wrote_makes_a_tool_ask() {
         asked["description"]
             .as_str()
             .unwrap()
-            .contains("`untrusted`"),
+            .contains("text from outside"),
         "{asked}"
     );
     let stopped = thread
