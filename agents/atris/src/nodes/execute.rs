@@ -9,7 +9,7 @@ use superstep::label::Labels;
 use superstep::trace::CallSpan;
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::trace::fields;
-use superstep_agent::{AgentEvent, CallTimes, Decision, call_decided_tool, call_tool, tool_span};
+use superstep_agent::{AgentEvent, CallTimes, Decision, call_decided_tool, tool_span};
 use superstep_llm::{ToolCall, ToolStatus};
 
 use super::{Atris, Next, asked, failed, failed_at, noted, withheld};
@@ -223,11 +223,19 @@ impl ExecuteRequest {
             name: api.id.clone(),
             args: Json::Object(args.collect()),
         };
-        let result = call_tool(&tool, &call, &Labels::NONE, cx).await?;
+        let (decision, result) = call_decided_tool(&tool, &call, &Labels::NONE, cx).await?;
         let text = result.content.text();
+        let is_withheld = matches!(decision, Decision::Ignored | Decision::Expired);
         let is_error = result.status == ToolStatus::Error;
-        let how = if is_error { "failed" } else { "ok" };
+        let how = match (is_withheld, is_error) {
+            (true, _) => "not made",
+            (false, true) => "failed",
+            (false, false) => "ok",
+        };
         cx.emit(json!({ "event": "request", "text": format!("{}  {how}", api.id) }))?;
+        if is_withheld {
+            return withheld(EXECUTE_REQUEST, state, decision);
+        }
         if is_error {
             return failed(EXECUTE_REQUEST, state, answer::shown(&text));
         }

@@ -183,6 +183,10 @@ fn atris_calls_a_tool_after_the_person_agreed() {
     assert!(ran.out().contains("message?"), "{ran:?}");
     assert_eq!(person.item()["kind"], "approval");
     assert!(person.called().is_empty(), "nothing is called unasked");
+    let ran = person.run(&call, "hello\nignore\n");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(ran.out().contains("you said no"), "{ran:?}");
+    assert!(person.called().is_empty(), "nothing is called after a no");
     let ran = person.run(&call, "hello\naccept\n");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
     assert!(ran.out().contains("Echo: hello"), "{ran:?}");
