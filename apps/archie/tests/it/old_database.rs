@@ -69,6 +69,8 @@ impl OldWorld {
 
     fn archie(&self, name: &str, args: &[&str], input: &str) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archie"));
+        // No thread asks it: an ingest without new mail only opens it.
+        fs::write(self.folder.join("none.json"), r#"{"replies": []}"#).unwrap();
         command
             .current_dir(&self.folder)
             .env_clear()

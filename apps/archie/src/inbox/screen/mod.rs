@@ -1,6 +1,6 @@
 //! The inbox as a full-screen view: list, whole item, answers by key, live.
 //!
-//! [`state`] decides, [`draw`] draws, and [`run`] does the rest: it reads keys, loads the list every second, answers items and
+//! `state` decides, `draw` draws, and [`run`] does the rest: it reads keys, loads the list every second, answers items and
 //! resumes their threads. Nothing here waits for the store while keys are pressed, so that a store that does not respond is a
 //! message and not a frozen screen.
 
