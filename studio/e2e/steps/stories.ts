@@ -137,7 +137,7 @@ export const stories: Story[] = [
     forkedQuestion: 0,
     otherAnswer: choose("Ignore"),
     repeatsEffects: true,
-    otherResult: () => /a person said no/,
+    otherResult: () => /you said no/,
     difference: /a person said no/,
     outside: (lab) => lab.shop.calls.filter((call) => call === "DELETE /orders/1001").length,
   },

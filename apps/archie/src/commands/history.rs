@@ -50,12 +50,12 @@ pub(super) async fn run(
     if let Some(entry) = asking {
         let seq = entry.seq.0;
         terminal.aside(&format!(
-            "To give another answer to what entry {seq} asked, in a copy: archie fork {id} --at {seq} --answer \"…\""
+            "To give another answer to what entry {seq} asked, in a copy:\n  archie fork {id} --at {seq} --answer \"…\""
         ));
     } else if let Some(entry) = entries.last() {
         let seq = entry.seq.0;
         terminal.aside(&format!(
-            "To continue from an entry in a copy: archie fork {id} --at {seq}"
+            "To continue from an entry in a copy:\n  archie fork {id} --at {seq}"
         ));
     }
     Ok(Exit::Done)

@@ -213,7 +213,7 @@ pub(super) async fn show(
         terminal.hint(&format!("resume with `archie resume {}`", row.thread));
     }
     terminal.aside(&format!(
-        "`archie history {}` says what happened; `--json` shows every value in full",
+        "`archie history {}` says what happened; `--json` shows all",
         short_id(app, &row.thread).await?
     ));
     Ok(Exit::Done)
