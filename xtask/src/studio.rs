@@ -60,9 +60,10 @@ fn install() -> anyhow::Result<()> {
         return Ok(());
     }
     eprintln!("studio: installing packages with npm");
-    // Not `ci`: that one refuses a lock file without the packages that other platforms would need.
+    // Not `ci`: that one refuses a lock file without the packages that other platforms would need. Without `--no-save`, npm
+    // would add them to the lock file, and the bundle would no longer have the hash of its sources.
     let mut npm = services::npm("studio", "install")?;
-    output_of(npm.current_dir(folder()))
+    output_of(npm.arg("--no-save").current_dir(folder()))
         .context("the packages of Studio cannot be installed; npm has to reach a registry")?;
     fs::write(installed, lock)?;
     Ok(())

@@ -45,7 +45,6 @@ pub async fn run(app: &App, output: &dyn Terminal) -> anyhow::Result<Exit> {
         screen: InboxScreen::new(now()),
         answers: FuturesUnordered::new(),
         records: FuturesUnordered::new(),
-        recorded: Vec::new(),
     };
     let mut full_screen = FullScreen::enter()?;
     let mut keys = EventStream::new();
@@ -131,8 +130,6 @@ struct View<'a> {
     answers: FuturesUnordered<LocalBoxFuture<'a, (InterruptId, Result<EndedRun, String>)>>,
     /// Display records that are being stored.
     records: FuturesUnordered<LocalBoxFuture<'a, anyhow::Result<()>>>,
-    /// Digests of the items whose display is recorded.
-    recorded: Vec<String>,
 }
 
 /// A loaded list, and what happened to items that are no longer in it.
@@ -192,23 +189,10 @@ impl<'a> View<'a> {
 
     /// Records that the person read the selected item, so that they can also answer it from the command line.
     fn record_read(&mut self) {
-        let Some(entry) = self.screen.selected_entry() else {
+        let Some(asked) = self.screen.newly_read() else {
             return;
         };
-        let asked = &entry.loaded.item.asked;
-        let is_read = entry
-            .reading
-            .as_ref()
-            .is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
-        if !is_read || !asked.may_permit_effect() {
-            return;
-        }
-        let digest = asked.digest();
-        if self.recorded.contains(&digest) {
-            return;
-        }
-        self.recorded.push(digest);
-        let (app, asked) = (self.app, asked.clone());
+        let app = self.app;
         self.records
             .push(async move { record_display(app, &asked).await }.boxed_local());
     }
@@ -218,10 +202,7 @@ impl<'a> View<'a> {
         let Some(entry) = self.screen.entry_mut(id) else {
             return;
         };
-        let is_read = entry
-            .reading
-            .as_ref()
-            .is_some_and(|reading| reading.is_read() && reading.shown.is_complete);
+        let is_read = entry.is_read_whole();
         let item = entry.loaded.item.clone();
         let (app, output) = (self.app, RunOutput::default());
         let printed = output.clone();

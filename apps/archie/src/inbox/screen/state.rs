@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use archie_agent::printable::printable;
-use archie_agent::{AnswerChoice, ChoiceInput};
+use archie_agent::{AnswerChoice, ChoiceInput, InterruptRequest};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use superstep::{InterruptId, Timestamp};
 
@@ -65,6 +65,12 @@ impl Entry {
         matches!(self.phase, Phase::Open)
     }
 
+    /// Returns whether the person has read everything that an answer may cause.
+    pub(super) fn is_read_whole(&self) -> bool {
+        let reading = self.reading.as_ref();
+        reading.is_some_and(|reading| reading.is_read() && reading.shown.is_complete)
+    }
+
     /// Items with a deadline first, the nearest at the top; then the oldest.
     fn rank(&self) -> (i64, i64, InterruptId) {
         let open = &self.loaded.item.open;
@@ -83,6 +89,8 @@ pub(super) struct Reading {
     pub(super) top: usize,
     /// Number of bytes that were on the screen, from the beginning without a gap.
     read: usize,
+    /// Whether the screen has reported that it was read.
+    is_reported: bool,
     height: usize,
 }
 
@@ -94,6 +102,7 @@ impl Reading {
             width: 0,
             top: 0,
             read: 0,
+            is_reported: false,
             height: 0,
         }
     }
@@ -256,7 +265,8 @@ impl InboxScreen {
                 // Answered here: the list was loaded before the answer was stored.
                 Some(entry) if !entry.is_open() => {}
                 Some(entry) => {
-                    if entry.loaded.item.asked.digest() != loaded.item.asked.digest() {
+                    let (old, new) = (&entry.loaded.item.asked, &loaded.item.asked);
+                    if (&old.kind, &old.request) != (&new.kind, &new.request) {
                         entry.reading = None;
                         self.mode = Mode::Browse;
                         self.notice = Some(Notice::problem("The item changed; read it again."));
@@ -340,6 +350,17 @@ impl InboxScreen {
         if let Some(entry) = self.selected_mut() {
             entry.reading = Some(Reading::new(shown));
         }
+    }
+
+    /// Returns the selected item once, when the person has read all of it and an answer can permit an effect.
+    pub(super) fn newly_read(&mut self) -> Option<InterruptRequest> {
+        let entry = self.selected_mut()?;
+        if !entry.is_read_whole() || !entry.loaded.item.asked.may_permit_effect() {
+            return None;
+        }
+        let reading = entry.reading.as_mut()?;
+        let is_new = !std::mem::replace(&mut reading.is_reported, true);
+        is_new.then(|| entry.loaded.item.asked.clone())
     }
 
     /// Marks an item as answered here.
