@@ -12,7 +12,7 @@ use crate::mail::sent;
 use crate::tmux::Terminal;
 
 /// The inbox in a terminal of this name and size.
-fn inbox(workdir: &Workdir, name: &str, size: [u16; 2]) -> Terminal {
+pub(crate) fn inbox(workdir: &Workdir, name: &str, size: [u16; 2]) -> Terminal {
     let program = workdir.command();
     let program = program.get_program().to_str().unwrap().to_owned();
     Terminal::open_sized(workdir, name, &[&program, "inbox"], size)
@@ -91,17 +91,18 @@ fn a_long_item_is_read_to_its_end_before_it_can_be_accepted() {
     assert_eq!(sent(&workdir).len(), 1);
 }
 
+/// Makes `EDITOR` a script that gets the name of the file.
+fn with_editor(workdir: Workdir, script: &str) -> Workdir {
+    let editor = workdir.path("editor.sh");
+    fs::write(&editor, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o700)).unwrap();
+    workdir.with_environment("EDITOR", editor.to_str().unwrap())
+}
+
 #[test]
 fn a_draft_is_edited_in_the_editor_and_the_change_is_shown_before_it_is_sent() {
     let (workdir, _) = one_draft("On Friday.");
-    let editor = workdir.path("editor.sh");
-    fs::write(
-        &editor,
-        "#!/bin/sh\nsed -i 's/On Friday/On Monday/' \"$1\"\n",
-    )
-    .unwrap();
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o700)).unwrap();
-    let workdir = workdir.with_environment("EDITOR", editor.to_str().unwrap());
+    let workdir = with_editor(workdir, "sed -i 's/On Friday/On Monday/' \"$1\"");
     let terminal = inbox(&workdir, "one", [80, 24]);
     terminal.until("read in full");
     terminal.presses("e");
@@ -110,6 +111,24 @@ fn a_draft_is_edited_in_the_editor_and_the_change_is_shown_before_it_is_sent() {
         screen.contains("- On Friday.") && screen.contains("+ On Monday."),
         "{screen}"
     );
+    terminal.presses("Enter");
+    terminal.until("sent 1 message");
+    assert!(sent(&workdir)[0].contains("On Monday."));
+}
+
+#[test]
+fn what_was_typed_into_a_form_that_cannot_be_read_is_there_again() {
+    let (workdir, _) = one_draft("On Friday.");
+    let twice = "if grep -q '^bogus' \"$1\"; then sed -i '/^bogus/d' \"$1\"
+        else sed -i -e 's/On Friday/On Monday/' -e '1i bogus: 1' \"$1\"; fi";
+    let workdir = with_editor(workdir, twice);
+    let terminal = inbox(&workdir, "one", [80, 24]);
+    terminal.until("read in full");
+    terminal.presses("e");
+    terminal.until("opens what you wrote again");
+    terminal.presses("e");
+    let screen = terminal.until("send it with these changes?");
+    assert!(screen.contains("+ On Monday."), "{screen}");
     terminal.presses("Enter");
     terminal.until("sent 1 message");
     assert!(sent(&workdir)[0].contains("On Monday."));

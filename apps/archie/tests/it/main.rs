@@ -25,6 +25,7 @@ mod evil;
 mod exit_codes;
 mod hostile_folder;
 mod http_agents;
+mod inbox_many;
 mod inbox_screen;
 mod kit;
 mod linear;

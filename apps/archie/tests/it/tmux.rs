@@ -124,6 +124,13 @@ impl Terminal {
         );
     }
 
+    /// Presses a key so many times, as fast as the terminal takes it.
+    pub(crate) fn presses_often(&self, key: &str, times: usize) {
+        let mut press = self.tmux();
+        press.args(["send-keys", "-N", &times.to_string(), key]);
+        assert!(press.status().unwrap().success());
+    }
+
     pub(crate) fn screen(&self) -> String {
         let shown = self
             .tmux()
@@ -157,6 +164,19 @@ impl Terminal {
             assert!(
                 begun.elapsed() < PATIENCE,
                 "{text:?} does not come:\n{screen}"
+            );
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until this is no longer on the screen.
+    pub(crate) fn until_without(&self, text: &str) {
+        let begun = Instant::now();
+        while self.screen().contains(text) {
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{text:?} stays:\n{}",
+                self.screen()
             );
             std::thread::sleep(LOOK);
         }

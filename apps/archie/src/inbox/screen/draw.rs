@@ -325,13 +325,14 @@ fn notice_line(screen: &InboxScreen, width: u16, theme: Theme) -> Line<'static> 
             Span::styled(" ", Style::new().add_modifier(Modifier::REVERSED)),
         ]);
     }
-    if let Some(trouble) = &screen.trouble {
-        return Line::styled(one_line(trouble), theme.problem());
-    }
-    match &screen.notice {
-        Some(notice) if notice.is_problem => Line::styled(one_line(&notice.text), theme.problem()),
-        Some(notice) => Line::raw(one_line(&notice.text)),
-        None => Line::default(),
+    // What became of an answer is more urgent than a list that is not up to date.
+    match (&screen.notice, &screen.trouble) {
+        (Some(notice), _) if notice.is_problem => {
+            Line::styled(one_line(&notice.text), theme.problem())
+        }
+        (_, Some(trouble)) => Line::styled(one_line(trouble), theme.problem()),
+        (Some(notice), None) => Line::raw(one_line(&notice.text)),
+        (None, None) => Line::default(),
     }
 }
 

@@ -13,7 +13,7 @@ mod wrap;
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use archie_agent::clock::now;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use crossterm::event::{Event, EventStream, KeyEventKind};
@@ -234,8 +234,9 @@ impl<'a> View<'a> {
             return Ok(());
         };
         let asked = entry.loaded.item.asked.clone();
-        let form = asked
-            .edit_form()
+        let draft = entry.reading.as_ref().and_then(|it| it.draft.clone());
+        let form = draft
+            .or_else(|| asked.edit_form())
             .context("this call has no arguments to edit")?;
         let editor = Editor::from_env()?;
         let mut editing = std::pin::pin!(editor.edit(&form));
@@ -245,7 +246,13 @@ impl<'a> View<'a> {
                 Some((id, ended)) = self.answers.next(), if !self.answers.is_empty() => self.screen.set_ended(id, ended),
             }
         };
-        let answer = asked.read_edit_form(&edited)?;
+        let reading = self.screen.entry_mut(id).and_then(|it| it.reading.as_mut());
+        if let Some(reading) = reading {
+            reading.draft = Some(edited.clone());
+        }
+        let answer = asked
+            .read_edit_form(&edited)
+            .map_err(|why| anyhow!("{why}; `e` opens what you wrote again"))?;
         let diff = edit_diff(&asked, &answer);
         if diff.is_empty() {
             self.screen.notice = Some(Notice::plain("Nothing changed; the item stays open."));

@@ -91,6 +91,8 @@ pub(super) struct Reading {
     read: usize,
     /// Whether the screen has reported that it was read.
     is_reported: bool,
+    /// What the person wrote into the edit form last. The editor opens with it, so that nothing they typed is lost.
+    pub(super) draft: Option<String>,
     height: usize,
 }
 
@@ -103,6 +105,7 @@ impl Reading {
             top: 0,
             read: 0,
             is_reported: false,
+            draft: None,
             height: 0,
         }
     }
