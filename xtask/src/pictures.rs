@@ -17,66 +17,190 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let pictures = root().join("docs/pictures");
     fs::create_dir_all(&pictures)?;
     for scene in SCENES {
-        let terminal = Terminal::open(scene.name)?;
-        for line in scene.typed {
-            let (keys, until) = line;
-            if !keys.is_empty() {
-                match keys.contains(ITEM) {
-                    true => terminal.types(&keys.replace(ITEM, &terminal.item()?))?,
-                    false => terminal.types(keys)?,
-                }
-            }
-            terminal.shows(until)?;
+        let mut terminal = Terminal::open(scene)?;
+        for act in scene.acts {
+            terminal.perform(act)?;
         }
-        let path = pictures.join(format!("{}.svg", scene.name));
-        fs::write(&path, drawn(&terminal.screen()?))?;
+        terminal.look()?;
+        let picture = match scene.shows {
+            Shows::Last => still(&terminal.screen()?, scene.size),
+            Shows::Ends => recording(&terminal.ends, scene.size),
+            Shows::Everything => recording(&terminal.frames, scene.size),
+        };
+        fs::write(pictures.join(format!("{}.svg", scene.name)), picture)?;
         eprintln!("docs/pictures/{}.svg", scene.name);
     }
     Ok(())
 }
 
-/// What is typed, and what the screen ends with then.
+/// What a picture shows.
 struct Scene {
     name: &'static str,
-    typed: &'static [(&'static str, &'static str)],
+    /// Columns and rows.
+    size: [u16; 2],
+    shows: Shows,
+    /// Model that the program uses; none to let the person choose one.
+    model: &'static str,
+    acts: &'static [Act],
 }
 
-/// Stands for the id of an inbox item in what is typed.
-const ITEM: &str = "ITEM";
+/// Which screens a picture shows, one after the other.
+#[derive(Debug, Clone, Copy)]
+enum Shows {
+    Last,
+    /// What each thing led to that was typed.
+    Ends,
+    Everything,
+}
+
+/// Something that is done at the terminal.
+enum Act {
+    /// Types a line. `{1}` stands for the first thread id at the beginning of a line on the screen, `{2}` for the second.
+    Line(&'static str),
+    Key(&'static str),
+    /// Waits until the screen holds this.
+    Until(&'static str),
+    /// Waits until the screen ends with this.
+    Ends(&'static str),
+    /// Kills the program with `kill -9`.
+    Kill,
+}
+
+use Act::{Ends, Key, Kill, Line, Until};
 
 const SCENES: &[Scene] = &[
     Scene {
         name: "analyze",
-        typed: &[
-            ("", "archie>"),
-            (
-                "analyze --query \"Choose a queue\" --inputs ./notes",
-                "response:",
-            ),
-            ("yes, per customer", "response:"),
-            ("SOLUTION APPROVED", "archie>"),
+        size: [100, 60],
+        shows: Shows::Last,
+        model: SCRIPT,
+        acts: &[
+            Line("archie"),
+            Ends("archie>"),
+            Line("analyze --query \"Choose a queue\" --inputs ./notes"),
+            Ends("response:"),
+            Line("yes, per customer"),
+            Ends("response:"),
+            Line("SOLUTION APPROVED"),
+            Ends("archie>"),
         ],
     },
     Scene {
         name: "inbox",
-        typed: &[
-            ("", "archie>"),
-            (
-                "analyze --query \"Choose a queue\" --inputs ./notes",
-                "response:",
-            ),
-            ("C-d", "archie>"),
-            ("inbox", "archie>"),
-            ("inbox ITEM \"yes, per customer\"", "archie>"),
-            ("inbox --all", "archie>"),
-            ("graph analyze", "archie>"),
+        size: [100, 30],
+        shows: Shows::Last,
+        model: SCRIPT,
+        acts: &[
+            Line("archie analyze --query \"Choose a queue\" --inputs ./notes"),
+            Ends("response:"),
+            Key("C-d"),
+            Ends("$"),
+            Line("archie mail ingest ./mbox"),
+            Ends("$"),
+            Line("archie inbox"),
+            Until("open questions"),
+            Key("j"),
+            Until("read in full"),
         ],
+    },
+    Scene {
+        name: "kill-and-resume",
+        size: [80, 24],
+        shows: Shows::Everything,
+        model: SCRIPT,
+        acts: &[
+            Line("archie mail ingest ./mbox   # a model writes an answer"),
+            Until("llm_call"),
+            Kill,
+            Ends("$"),
+            Line("archie mail ingest ./mbox   # the triage is not done again"),
+            Ends("$"),
+            Line("archie inbox                # nothing is sent unseen"),
+            Until("read in full"),
+            Key("a"),
+            Until("accept?"),
+            Key("Enter"),
+            Until("Done"),
+            Key("q"),
+            Ends("$"),
+        ],
+    },
+    Scene {
+        name: "first-minutes-80",
+        size: [80, 24],
+        shows: Shows::Ends,
+        model: "",
+        acts: TOUR,
+    },
+    Scene {
+        name: "first-minutes-120",
+        size: [120, 40],
+        shows: Shows::Ends,
+        model: "",
+        acts: TOUR,
     },
 ];
 
-/// A terminal with the shell of archie in it, in a folder with notes and a script.
+const SCRIPT: &str = "script:script.json";
+
+/// The first ten minutes of a person who has a local model.
+const TOUR: &[Act] = &[
+    Line("archie demo --no-pause"),
+    Until("/studio"),
+    Key("C-c"),
+    Ends("$"),
+    Line("archie setup --yes"),
+    Ends("$"),
+    Line("archie doctor"),
+    Ends("$"),
+    Line("archie"),
+    Ends("archie>"),
+    Line("what is a queue?"),
+    Ends("archie>"),
+    Line("exit"),
+    Ends("$"),
+    Line("export ARCHIE_MODEL=script:script.json"),
+    Line("archie analyze --query \"Choose a queue\" --inputs ./notes"),
+    Ends("response:"),
+    Line("yes, per customer"),
+    Ends("response:"),
+    Line("SOLUTION APPROVED"),
+    Ends("$"),
+    Line("archie mail ingest ./mbox"),
+    Ends("$"),
+    Line("archie inbox"),
+    Until("read in full"),
+    Key("?"),
+    Until("any key: back"),
+    Key("Escape"),
+    Until("read in full"),
+    Key("a"),
+    Until("accept?"),
+    Key("Enter"),
+    Until("Done"),
+    Key("q"),
+    Ends("$"),
+    Line("clear; archie threads --graph analyze"),
+    Ends("$"),
+    Line("archie history {1}"),
+    Ends("$"),
+    Line("clear; archie threads --graph analyze"),
+    Ends("$"),
+    Line("archie fork {1} --at 6 --answer \"No: we do need Kafka\""),
+    Ends("$"),
+    Line("clear; archie threads --graph analyze"),
+    Ends("$"),
+    Line("archie diff {2} {1}"),
+    Ends("$"),
+];
+
+/// A terminal with a shell in it, in a folder with notes, a mailbox and a script.
 struct Terminal {
     socket: String,
+    /// What was on the screen, and for how long.
+    frames: Vec<(String, Duration)>,
+    /// What was on the screen when it showed what was waited for.
+    ends: Vec<(String, Duration)>,
     _folder: Folder,
 }
 
@@ -90,7 +214,8 @@ impl Drop for Folder {
 }
 
 impl Terminal {
-    fn open(name: &str) -> anyhow::Result<Self> {
+    fn open(scene: &Scene) -> anyhow::Result<Self> {
+        let name = scene.name;
         let folder =
             std::env::temp_dir().join(format!("archie-picture-{name}-{}", std::process::id()));
         fs::create_dir_all(folder.join("notes"))?;
@@ -99,33 +224,25 @@ impl Terminal {
         }
         let terminal = Self {
             socket: folder.join("tmux").display().to_string(),
+            frames: Vec::new(),
+            ends: Vec::new(),
             _folder: Folder(folder.clone()),
         };
+        let [width, height] = scene.size.map(|number| number.to_string());
         let mut start = terminal.tmux();
+        start.args(["-f", "/dev/null", "new-session", "-d"]);
+        start.args(["-x", &width, "-y", &height, "-c"]).arg(&folder);
+        let programs = program()?;
+        let programs = programs.parent().context("archie lies in no folder")?;
+        start.args(["env", "-i", "TERM=screen-256color", "LANG=C.UTF-8"]);
         start.args([
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "100",
-            "-y",
-            "60",
-            "-c",
-        ]);
-        start.arg(&folder);
-        start.args([
-            "env",
-            "-i",
-            "TERM=screen-256color",
-            "PATH=/usr/bin:/bin",
+            "PS1=$ ",
             "ARCHIE_PERSON=you",
+            "ARCHIE_MODEL=script:script.json",
         ]);
+        start.arg(format!("PATH={}:/usr/bin:/bin", programs.display()));
         start.arg(format!("ARCHIE_HOME={}", folder.join("home").display()));
-        start
-            .arg(program()?)
-            .args(["--model", "script:script.json"]);
-        output_of(&mut start)?;
+        output_of(start.args(["bash", "--norc", "--noprofile"]))?;
         Ok(terminal)
     }
 
@@ -135,22 +252,49 @@ impl Terminal {
         tmux
     }
 
-    fn types(&self, keys: &str) -> anyhow::Result<()> {
-        if keys == "C-d" {
-            output_of(self.tmux().args(["send-keys", keys]))?;
-            return Ok(());
+    fn perform(&mut self, act: &Act) -> anyhow::Result<()> {
+        match act {
+            Line(line) => {
+                let mut line = (*line).to_owned();
+                for (number, id) in self.thread_ids()?.iter().enumerate() {
+                    line = line.replace(&format!("{{{}}}", number + 1), id);
+                }
+                for letter in line.chars() {
+                    output_of(
+                        self.tmux()
+                            .args(["send-keys", "-l", "--", &letter.to_string()]),
+                    )?;
+                    self.look()?;
+                }
+                self.key("Enter")
+            }
+            Key(key) => self.key(key),
+            Until(text) => self.until(text, |screen| screen.contains(text)),
+            Ends(text) => self.until(text, |screen| screen.trim_end().ends_with(text)),
+            Kill => {
+                sleep(READ);
+                let shell = output_of(self.tmux().args(["display", "-p", "#{pane_pid}"]))?;
+                output_of(Command::new("pkill").args(["-9", "-P", shell.trim()]))?;
+                Ok(())
+            }
         }
-        output_of(self.tmux().args(["send-keys", "-l", "--", keys]))?;
-        output_of(self.tmux().args(["send-keys", "Enter"]))?;
-        Ok(())
     }
 
-    /// Returns the id of the last inbox item on the screen.
-    fn item(&self) -> anyhow::Result<String> {
+    /// Returns the beginnings of lines on the screen that look like the id of a thread.
+    fn thread_ids(&self) -> anyhow::Result<Vec<String>> {
         let screen = output_of(self.tmux().args(["capture-pane", "-p"]))?;
-        let mut listed = screen.lines().filter(|line| line.contains("  thread "));
-        let item = listed.next_back().and_then(|line| line.split(' ').next());
-        Ok(item.context("no inbox item is on the screen")?.to_owned())
+        let words = screen
+            .lines()
+            .filter_map(|line| line.split_whitespace().next());
+        let ids = words.filter(|word| {
+            word.len() >= 8 && word.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+        });
+        Ok(ids.map(str::to_owned).collect())
+    }
+
+    fn key(&mut self, key: &str) -> anyhow::Result<()> {
+        output_of(self.tmux().args(["send-keys", key]))?;
+        self.look()
     }
 
     /// With the codes of its colours.
@@ -158,19 +302,39 @@ impl Terminal {
         output_of(self.tmux().args(["capture-pane", "-p", "-e"]))
     }
 
-    fn shows(&self, text: &str) -> anyhow::Result<()> {
+    /// Notes what is on the screen.
+    fn look(&mut self) -> anyhow::Result<()> {
+        sleep(LOOK);
+        let screen = self.screen()?;
+        match self.frames.last_mut() {
+            Some((last, shown)) if *last == screen => *shown += LOOK,
+            _ => self.frames.push((screen, LOOK)),
+        }
+        Ok(())
+    }
+
+    fn until(&mut self, text: &str, is_there: impl Fn(&str) -> bool) -> anyhow::Result<()> {
         let begun = Instant::now();
+        // Whatever was typed is on its way for a moment.
+        for _ in 0..5 {
+            self.look()?;
+        }
         loop {
-            // Whatever was typed is on its way for a moment.
-            sleep(Duration::from_millis(300));
+            self.look()?;
             let screen = output_of(self.tmux().args(["capture-pane", "-p"]))?;
-            if screen.trim_end().ends_with(text) {
-                return Ok(());
+            if is_there(&screen) {
+                break;
             }
             if begun.elapsed() > PATIENCE {
                 bail!("`{text}` does not come:\n{screen}");
             }
         }
+        // Time to read it.
+        if let Some((screen, shown)) = self.frames.last_mut() {
+            *shown += READ;
+            self.ends.push((screen.clone(), SHOWN_MAX));
+        }
+        Ok(())
     }
 }
 
@@ -187,24 +351,74 @@ fn program() -> anyhow::Result<PathBuf> {
     Ok(folder.join("archie"))
 }
 
-/// The screen as a picture that any page can show.
-fn drawn(screen: &str) -> String {
-    let lines: Vec<&str> = screen.trim_end().lines().collect();
+/// A screen as a picture that any page can show, as high as what is on it.
+fn still(screen: &str, [columns, _]: [u16; 2]) -> String {
+    let rows = screen.trim_end().lines().count();
+    format!(
+        "{}{}</svg>\n",
+        frame_of([usize::from(columns), rows]),
+        text_of(screen)
+    )
+}
+
+/// Screens as a picture that moves. Whoever wants no motion sees the last one.
+fn recording(frames: &[(String, Duration)], size: [u16; 2]) -> String {
+    let shown = |frame: &(String, Duration)| frame.1.min(SHOWN_MAX).as_secs_f64();
+    let total = frames.iter().map(shown).sum::<f64>() + END.as_secs_f64();
+    let mut svg = frame_of(size.map(usize::from));
+    let (mut style, mut body, mut begin) = (String::new(), String::new(), 0.0);
+    for (number, frame) in frames.iter().enumerate() {
+        let is_last = number + 1 == frames.len();
+        let end = if is_last { total } else { begin + shown(frame) };
+        let [from, to] = [begin, end].map(|second| second / total * 100.0);
+        let after = if is_last { "" } else { "visibility:hidden" };
+        style.push_str(&format!(
+            "@keyframes f{number}{{0%{{visibility:hidden}}{from:.3}%{{visibility:visible}}{to:.3}%{{{after}}}}}\n#f{number}{{animation-name:f{number}}}\n"
+        ));
+        body.push_str(&format!(
+            "<g id=\"f{number}\" class=\"f\">\n{}</g>\n",
+            text_of(&frame.0)
+        ));
+        begin = end;
+    }
+    let last = frames.len().saturating_sub(1);
+    svg.push_str(&format!(
+        "<style>\n.f{{visibility:hidden;animation:{total:.2}s step-end infinite}}\n{style}\
+         @media (prefers-reduced-motion: reduce){{.f{{animation:none}}#f{last}{{visibility:visible}}}}\n</style>\n"
+    ));
+    svg + &body + "</svg>\n"
+}
+
+/// The window around a screen of this many columns and rows.
+fn frame_of([columns, rows]: [usize; 2]) -> String {
     let (width, height) = (
-        100.0 * CHAR_WIDTH + 40.0,
-        lines.len() as f64 * LINE_HEIGHT + 60.0,
+        columns as f64 * CHAR_WIDTH + 40.0,
+        rows as f64 * LINE_HEIGHT + 60.0,
     );
-    let mut svg = format!(
+    format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" font-family=\"ui-monospace, 'DejaVu Sans Mono', Menlo, monospace\" font-size=\"14\">\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#16181d\"/>\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{BACKGROUND}\"/>\n\
          <circle cx=\"22\" cy=\"20\" r=\"6\" fill=\"#e06c75\"/><circle cx=\"42\" cy=\"20\" r=\"6\" fill=\"#e5c07b\"/><circle cx=\"62\" cy=\"20\" r=\"6\" fill=\"#98c379\"/>\n"
-    );
-    for (number, line) in lines.iter().enumerate() {
+    )
+}
+
+fn text_of(screen: &str) -> String {
+    let mut svg = String::new();
+    for (number, line) in screen.trim_end().lines().enumerate() {
         let y = number as f64 * LINE_HEIGHT + 52.0;
         let mut column = 0;
         for (look, text) in pieces(line) {
             let x = 20.0 + column as f64 * CHAR_WIDTH;
-            column += text.chars().count();
+            let columns = text.chars().count();
+            column += columns;
+            if look.reversed {
+                svg.push_str(&format!(
+                    "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{LINE_HEIGHT:.1}\" fill=\"{}\"/>\n",
+                    y - 14.0,
+                    columns as f64 * CHAR_WIDTH,
+                    look.colour
+                ));
+            }
             if text.trim().is_empty() {
                 continue;
             }
@@ -213,17 +427,20 @@ fn drawn(screen: &str) -> String {
             } else {
                 ""
             };
+            let colour = if look.reversed {
+                BACKGROUND
+            } else {
+                look.colour
+            };
             let text = text
                 .replace('&', "&amp;")
                 .replace('<', "&lt;")
                 .replace('>', "&gt;");
             svg.push_str(&format!(
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{}\"{weight} xml:space=\"preserve\">{text}</text>\n",
-                look.colour
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" fill=\"{colour}\"{weight} xml:space=\"preserve\">{text}</text>\n"
             ));
         }
     }
-    svg.push_str("</svg>\n");
     svg
 }
 
@@ -231,11 +448,14 @@ fn drawn(screen: &str) -> String {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Look {
     bold: bool,
+    /// Whether the colours of the letters and of what is behind them change places.
+    reversed: bool,
     colour: &'static str,
 }
 
 const PLAIN: Look = Look {
     bold: false,
+    reversed: false,
     colour: "#d7dae0",
 };
 
@@ -266,6 +486,18 @@ fn changed(look: Look, code: &str) -> Look {
         // What is underlined is a heading.
         "1" | "4" => return Look { bold: true, ..look },
         "2" => "#7f848e",
+        "7" => {
+            return Look {
+                reversed: true,
+                ..look
+            };
+        }
+        "27" => {
+            return Look {
+                reversed: false,
+                ..look
+            };
+        }
         "22" => {
             return Look {
                 bold: false,
@@ -285,7 +517,7 @@ fn changed(look: Look, code: &str) -> Look {
 }
 
 /// What lies in the folder.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     (
         "notes/orders.md",
         "# Orders\n\nTen thousand orders a day.\nOrders of one customer must stay in order.\n",
@@ -294,11 +526,23 @@ const FILES: [(&str, &str); 3] = [
         "notes/machines.txt",
         "Kafka was proposed, but nobody here has run Kafka.\nWe have one machine.\n",
     ),
+    (
+        "mbox",
+        "From bob@example.com Mon Jan  6 10:00:00 2025\nFrom: Bob <bob@example.com>\nTo: alice@example.com\nSubject: Q4 report?\nMessage-ID: <q4@example.com>\nDate: Mon, 6 Jan 2025 10:00:00 +0000\n\nHi Alice, when is the Q4 report ready?\n",
+    ),
     ("script.json", include_str!("pictures/script.json")),
 ];
 
 const CHAR_WIDTH: f64 = 8.43;
 const LINE_HEIGHT: f64 = 19.0;
+const BACKGROUND: &str = "#16181d";
+/// How often the screen is looked at.
+const LOOK: Duration = Duration::from_millis(40);
+/// How long a person looks at what came.
+const READ: Duration = Duration::from_millis(1_200);
+/// How long one screen is shown at most, and the last one.
+const SHOWN_MAX: Duration = Duration::from_millis(2_000);
+const END: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -307,8 +551,23 @@ fn colours_and_weights_are_read_off_the_codes() {
     let green = Look {
         bold: true,
         colour: "#98c379",
+        ..PLAIN
     };
     let wanted = [(PLAIN, "a"), (green, "b"), (PLAIN, "c")];
     assert_eq!(shown, wanted.map(|(look, text)| (look, text.to_owned())));
-    assert!(drawn("a < b & c").contains("a &lt; b &amp; c"));
+    assert!(still("a < b & c", [80, 24]).contains("a &lt; b &amp; c"));
+}
+
+#[test]
+fn a_recording_shows_each_screen_after_the_one_before() {
+    let second = Duration::from_secs(1);
+    let frames = [("one".to_owned(), second), ("two".to_owned(), second)];
+    let svg = recording(&frames, [80, 24]);
+    // One second, then one second and the end.
+    assert!(svg.contains("6.00s step-end infinite"), "{svg}");
+    assert!(svg.contains("@keyframes f0{0%{visibility:hidden}0.000%{visibility:visible}16.667%{visibility:hidden}}"), "{svg}");
+    assert!(
+        svg.contains("16.667%{visibility:visible}100.000%{}"),
+        "{svg}"
+    );
 }
