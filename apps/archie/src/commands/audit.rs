@@ -139,7 +139,7 @@ async fn verify(
     if args.json {
         terminal.json(&Json::Array(results));
     } else if results.is_empty() {
-        terminal.line("No audit log. `archie serve --audit` writes one.");
+        terminal.hint("No audit log. `archie serve --audit` writes one.");
     }
     Ok(if is_intact { Exit::Done } else { Exit::Failed })
 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
 use serde_json::json;
 use superstep::checkpoint::Status;
@@ -46,7 +47,8 @@ pub(super) async fn run(
             terminal.line(&format!("{thread}: {why}"));
         }
         terminal.line(&format!(
-            "{looked} paused threads, {} cannot be resumed",
+            "{}, {} cannot be resumed",
+            counted(looked, "paused thread"),
             bad.len()
         ));
     }

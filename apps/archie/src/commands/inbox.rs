@@ -115,7 +115,7 @@ async fn list(args: &InboxArgs, app: &App, terminal: &dyn Terminal) -> anyhow::R
     }
     if !args.all && !items.is_empty() {
         terminal
-            .line("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
+            .hint("Summaries only; `archie inbox ID` shows an item in full and takes the answer.");
     }
     Ok(Exit::Done)
 }

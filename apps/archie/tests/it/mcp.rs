@@ -1,8 +1,9 @@
 //! MCP servers in Archie, with the protocol's reference server: accepted by the person, called by `analyze`, killed, changed.
 
 use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -36,7 +37,7 @@ impl Person {
         use std::os::unix::fs::PermissionsExt;
         let folder = self.path("");
         let line = format!(
-            "#!/bin/sh\ncd_was=$(pwd)\nF='{}'\necho \"$cd_was\" >> \"$F/starts\"\nenv > \"$F/environment\"\n\
+            "#!/bin/sh\ncd_was=$(pwd)\nF='{}'\necho \"$cd_was\" >> \"$F/starts\"\necho $$ > \"$F/pid\"\nenv > \"$F/environment\"\n\
              filter=cat\nif [ -e \"$F/changed\" ]; then filter='sed -u s/Echoes/Mails/'; fi\n\
              echo noise$(printf '\\033')[2J >&2\ntee -a \"$F/sent\" | node '{}' stdio | $filter\n",
             folder.display(),
@@ -81,6 +82,44 @@ impl Person {
             .filter(|line| line["method"] == "tools/call")
             .map(|line| line["params"]["name"].as_str().unwrap().to_owned())
             .collect()
+    }
+
+    fn until_called(&self) {
+        let begun = Instant::now();
+        while self.called().is_empty() {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "it is not called"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts a command, and gives it this input.
+    fn start(&self, args: &[&str], input: &str) -> Child {
+        let mut command = self.workdir.command();
+        command
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        process
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        process
+    }
+
+    /// Kills the server, but not Archie.
+    fn kill_server(&self) {
+        let pid = fs::read_to_string(self.path("pid")).unwrap();
+        let killed = Command::new("pkill")
+            .args(["-9", "-P", pid.trim()])
+            .status();
+        assert!(killed.unwrap().success());
     }
 
     fn starts(&self) -> usize {
@@ -196,6 +235,75 @@ fn atris_calls_a_tool_after_the_person_agreed() {
         ran.out().contains("there is no API `everything`"),
         "{ran:?}"
     );
+}
+
+/// What `atris` is asked to call, without a model.
+fn atris_call<'a>(tool: &'a str, query: &'a str) -> [&'a str; 8] {
+    let api = "everything";
+    [
+        "atris",
+        "--api",
+        api,
+        "--call",
+        tool,
+        "--extract",
+        "rules",
+        query,
+    ]
+}
+
+#[test]
+fn atris_sends_no_call_to_a_server_that_has_changed_until_it_is_accepted_again() {
+    let person = Person::with(&json!([]), json!({}));
+    person.accept();
+    let ran = person.run(&atris_call("everything__echo", "go"), "hello\n");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    let thread = person.workdir.thread();
+    fs::write(person.path("changed"), "").unwrap();
+    let ran = person.run(&["resume", &thread], "accept\n");
+    assert_ne!(ran.code(), Some(0), "{ran:?}");
+    let said = ran.out() + &ran.err();
+    assert!(said.contains("`archie mcp accept everything`"), "{said}");
+    assert!(person.called().is_empty());
+    person.accept();
+    let ran = person.run(&["resume", &thread], "accept\n");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    assert!(ran.out().contains("Echo: hello"), "{ran:?}");
+    assert_eq!(person.called(), ["echo"]);
+}
+
+const LONG_CALL: &str = "everything__trigger-long-running-operation";
+
+#[test]
+fn atris_killed_during_a_call_asks_about_the_call_and_does_not_repeat_it() {
+    let person = Person::with(&json!([]), json!({}));
+    person.accept();
+    let call = atris_call(LONG_CALL, "go duration=60 steps=60");
+    let mut process = person.start(&call, "accept\n");
+    person.until_called();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let ran = person.run(&["resume", &person.workdir.thread()], "");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    assert_eq!(person.item()["kind"], "outcome_unknown");
+    assert_eq!(person.called().len(), 1);
+}
+
+#[test]
+fn a_server_that_is_killed_during_a_call_of_atris_is_started_again_for_the_next() {
+    let person = Person::with(&json!([]), json!({}));
+    person.accept();
+    let call = atris_call(LONG_CALL, "go duration=60 steps=60");
+    let process = person.start(&call, "accept\n");
+    person.until_called();
+    person.kill_server();
+    let ended = process.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert_eq!(person.item()["kind"], "outcome_unknown");
+    assert_eq!(person.called().len(), 1, "nobody knows what the first did");
+    let ran = person.run(&atris_call("everything__echo", "go"), "hello\naccept\n");
+    assert!(ran.out().contains("Echo: hello"), "{ran:?}");
+    assert_eq!(person.starts(), 2);
 }
 
 #[test]
@@ -371,22 +479,8 @@ fn killed_during_a_call_it_asks_about_the_call_and_does_not_repeat_it() {
     let replies = json!([calls("trigger-long-running-operation", long), asks()]);
     let person = Person::with(&replies, json!({}));
     person.accept();
-    let mut command = person.workdir.command();
-    command
-        .args(ANALYZE)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let mut process = command.spawn().unwrap();
-    std::io::Write::write_all(&mut process.stdin.as_ref().unwrap(), b"accept\n").unwrap();
-    let begun = Instant::now();
-    while person.called().is_empty() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "it is not called"
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    let mut process = person.start(ANALYZE, "accept\n");
+    person.until_called();
     process.kill().unwrap();
     process.wait().unwrap();
     let thread = person.workdir.thread();
