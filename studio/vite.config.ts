@@ -29,7 +29,6 @@ export default defineConfig({
     // Everything is a file of its own: the policy of the page allows no inline script, style or data address.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    cssCodeSplit: false,
     reportCompressedSize: false,
     rolldownOptions: {
       output: {

@@ -1,7 +1,7 @@
 /** What views ask the server for, each under one key of the cache. */
 
 import { queryOptions, replaceEqualDeep } from "@tanstack/react-query";
-import { weightOf } from "../pure/state_view.ts";
+import { weightOf } from "../pure/json_weight.ts";
 import { INBOX_MS, LIVE_MS, ROW_MS } from "./cache.ts";
 import { ApiProblem, request, requestPage } from "./client.ts";
 import type { Json, JsonObject } from "./json.ts";

@@ -1,6 +1,6 @@
 /** Code that is loaded when it is needed, also if the server is away at that moment. */
 
-import { type LazyExoticComponent, lazy, type ReactNode } from "react";
+import { type LazyExoticComponent, lazy, type ReactNode, useEffect } from "react";
 
 import { hasJustAnswered, serverBase } from "../api/client.ts";
 
@@ -29,4 +29,33 @@ export async function untilServerAnswers(): Promise<void> {
     if (isThere) return;
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
+}
+
+/** Waits until what is drawn now is on screen. Tabs in the background draw nothing, so it does not wait long. */
+export async function afterPaint(): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, 100);
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        clearTimeout(timer);
+        resolve();
+      }),
+    );
+  });
+}
+
+/** Loads code that will be needed soon, once the view is ready and the browser has nothing else to do. */
+export function useLoadedWhenIdle(isReady: boolean, load: () => Promise<unknown>): void {
+  useEffect(() => {
+    if (!isReady) return;
+    // It is loaded again when it is needed, and a failure is shown there.
+    const start = () => void loadPatiently(load).catch(() => undefined);
+    // Safari has no idle callbacks.
+    if (typeof requestIdleCallback === "undefined") {
+      const timer = setTimeout(start, 200);
+      return () => clearTimeout(timer);
+    }
+    const handle = requestIdleCallback(start, { timeout: 2000 });
+    return () => cancelIdleCallback(handle);
+  }, [isReady, load]);
 }

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 
 import type { Json } from "../api/json.ts";
 import type { InboxItem } from "../api/types.ts";
-import { type AnswerPart, type AnswerWay, answerForm, changesBetween, isSameAnswer } from "./answers.ts";
+import { type AnswerPart, type AnswerWay, answerForm, changesBetween } from "./answers.ts";
+import { isSameAnswer } from "./json_equal.ts";
 import { problemsOf } from "./schema_form.ts";
 
 export function itemOf(value: unknown, extra: { kind?: string; schema?: unknown } = {}): InboxItem {

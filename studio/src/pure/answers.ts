@@ -2,7 +2,8 @@
 
 import { isObject, type Json, type JsonObject } from "../api/json.ts";
 import type { InboxItem, StateDiff } from "../api/types.ts";
-import { escaped, fieldOf, initialValue, isSame, type Schema, schemaOf } from "./schema_form.ts";
+import { isSame } from "./json_equal.ts";
+import { escaped, fieldOf, initialValue, type Schema, schemaOf } from "./schema_form.ts";
 
 /** The answers that the page has words for. Others are entered with a form. */
 export const KNOWN_WAYS = [
@@ -277,14 +278,4 @@ function compare(
     return;
   }
   changes.push({ path, ...(before !== undefined && { before }), ...(after !== undefined && { after }) });
-}
-
-/** Whether two answers say the same. The server stores an answer in the form that its node reads. */
-export function isSameAnswer(sent: Json, stored: unknown): boolean {
-  const plain = (answer: unknown): unknown => {
-    const only = Array.isArray(answer) && answer.length === 1 ? answer[0] : answer;
-    if (!isObject(only)) return only;
-    return Object.fromEntries(Object.entries(only).filter(([, value]) => value !== null));
-  };
-  return isSame(plain(sent), plain(stored));
 }

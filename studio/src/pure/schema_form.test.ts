@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { Json } from "../api/json.ts";
+import { isSame } from "./json_equal.ts";
 import {
   fieldOf,
   initialValue,
   isBrokenJson,
-  isSame,
   problemsOf,
   readAny,
   readNumber,

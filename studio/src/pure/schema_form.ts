@@ -1,6 +1,7 @@
 /** Reads a JSON Schema as a form: which field stands for what, what it holds at first, and what is wrong with what it holds. */
 
 import { isObject, type Json, type JsonObject } from "../api/json.ts";
+import { isSame } from "./json_equal.ts";
 
 export type Schema = JsonObject;
 
@@ -390,19 +391,6 @@ export function readNumber(text: string): number | undefined {
   if (!/^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(text)) return undefined;
   const number = Number(text);
   return Number.isFinite(number) ? number : undefined;
-}
-
-export function isSame(one: unknown, other: unknown): boolean {
-  if (one === other) return true;
-  if (Array.isArray(one) && Array.isArray(other)) {
-    return one.length === other.length && one.every((item, at) => isSame(item, other[at]));
-  }
-  if (!isObject(one) || !isObject(other)) return false;
-  const names = Object.keys(one);
-  return (
-    names.length === Object.keys(other).length &&
-    names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
-  );
 }
 
 /** A name as a part of a JSON Pointer. */

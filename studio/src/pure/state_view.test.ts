@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 
 import type { StateLabels, ThreadState } from "../api/types.ts";
 import { valueAt } from "./json_tree.ts";
-import { changedPointers, labeledInside, labelsByPointer, openSubgraphs, weightOf } from "./state_view.ts";
+import { weightOf } from "./json_weight.ts";
+import { changedPointers, labeledInside, labelsByPointer, openSubgraphs } from "./state_view.ts";
 
 it("marks what was written, not what was removed or is elsewhere", () => {
   const values = { a: 1, list: [{ id: "x" }] };

@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, use, useMemo, useRef, useState } from "react";
 import { isObject, type Json } from "../api/json.ts";
+import { isSame } from "../pure/json_equal.ts";
 import {
   escaped,
   type FieldKind,
@@ -7,7 +8,6 @@ import {
   fieldOf,
   initialValue,
   isBrokenJson,
-  isSame,
   problemsOf,
   readAny,
   readNumber,

@@ -2,22 +2,26 @@ import { useEffect, useRef } from "react";
 import type { InboxItem } from "../../api/types.ts";
 import { setQuery } from "../../app/location.ts";
 import { useMay } from "../../app/me.ts";
+import type { AnswerKey } from "../../pure/answers.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { AnswerValue, TakenNotice } from "./AnswerStatus.tsx";
+import { chooseByKey } from "./answering.ts";
 import { BulkButton } from "./BulkDialog.tsx";
 import { useDraft } from "./drafts.ts";
 import { InterruptCard } from "./InterruptCard.tsx";
 import { useOutbox } from "./outbox.ts";
 import { QuestionGroup } from "./QuestionGroup.tsx";
 import type { Inbox } from "./useInbox.ts";
+import { useKeys } from "./useKeys.ts";
 import { openFrom, type Selection } from "./useSelection.ts";
 
 /** The selected question, with the others of its thread. */
-export function InboxDetail({ inbox, selection }: { inbox: Inbox; selection: Selection }) {
+export default function InboxDetail({ inbox, selection }: { inbox: Inbox; selection: Selection }) {
   const { found, group, missing, closed } = selection;
   const may = useMay();
+  useAnswerKeys(selection);
   const pane = useRef<HTMLElement>(null);
   const id = found?.item.interrupt.id;
   useEffect(() => {
@@ -44,6 +48,14 @@ export function InboxDetail({ inbox, selection }: { inbox: Inbox; selection: Sel
       {found && !closed && may("answer") && <BulkButton item={found.item} places={inbox.places} />}
     </section>
   );
+}
+
+function useAnswerKeys({ found, group, closed }: Selection): void {
+  const may = useMay();
+  const answer = (key: AnswerKey) => () => {
+    if (found && !closed && may("answer")) chooseByKey(group, found.item, key);
+  };
+  useKeys({ a: answer("a"), e: answer("e"), r: answer("r"), i: answer("i") });
 }
 
 interface ClosedCardProps {

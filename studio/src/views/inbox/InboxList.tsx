@@ -1,12 +1,13 @@
-import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import type { InboxItem } from "../../api/types.ts";
 import { pageOffsets, type ReadingPosition, rowsMoved } from "../../pure/inbox_order.ts";
+import type { RowWindow } from "../../pure/row_window.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { InboxRow } from "./InboxRow.tsx";
 import { type Inbox, PAGE } from "./useInbox.ts";
+import { useRowWindow } from "./useRowWindow.ts";
 
 export interface InboxListProps {
   inbox: Inbox;
@@ -24,28 +25,14 @@ export function InboxList({ inbox, selected, onOffsets }: InboxListProps) {
     () => ROW_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize),
   );
   const place = selected?.place;
-  const virtualizer = useVirtualizer({
-    count: inbox.total,
-    getScrollElement: () => scroll.current,
-    estimateSize: () => row,
-    overscan: 6,
-    // The selected row stays drawn, because it may have the focus.
-    rangeExtractor: (range) => {
-      const drawn = defaultRangeExtractor(range);
-      return place === undefined || place >= inbox.total
-        ? drawn
-        : [...new Set([...drawn, place])].sort((a, b) => a - b);
-    },
-  });
-  const rows = virtualizer.getVirtualItems();
-  const visible = virtualizer.range;
-  const offsets = pageOffsets(visible?.startIndex ?? 0, visible?.endIndex ?? 0, PAGE).join();
+  const { drawn, reveal } = useRowWindow(scroll, row, inbox.total);
+  const offsets = pageOffsets(drawn.first, Math.max(drawn.first, drawn.end - 1), PAGE).join();
   useEffect(() => onOffsets(offsets.split(",").map(Number)), [offsets, onOffsets]);
   const above = useReadingPosition(scroll, inbox, selected, row);
   const id = selected?.item.interrupt.id;
   // Only another selection scrolls, not an item that moves.
   useEffect(() => {
-    if (id !== undefined && place !== undefined) virtualizer.scrollToIndex(place, { align: "auto" });
+    if (id !== undefined && place !== undefined) reveal(place);
   }, [id]);
   return (
     <div className="inbox-list">
@@ -55,21 +42,29 @@ export function InboxList({ inbox, selected, onOffsets }: InboxListProps) {
         </Button>
       )}
       <div className="inbox-scroll" ref={scroll} onScroll={above.onScroll}>
-        <ul aria-label={text.list} style={{ height: virtualizer.getTotalSize() }}>
-          {rows.map(({ index, start }) => (
+        <ul aria-label={text.list} style={{ height: inbox.total * row }}>
+          {placesOf(drawn, place, inbox.total).map((at) => (
             <InboxRow
-              key={inbox.places.get(index)?.interrupt.id ?? index}
-              item={inbox.places.get(index)}
-              place={index}
+              key={inbox.places.get(at)?.interrupt.id ?? at}
+              item={inbox.places.get(at)}
+              place={at}
               total={inbox.total}
-              start={start}
-              isSelected={id !== undefined && inbox.places.get(index)?.interrupt.id === id}
+              start={at * row}
+              isSelected={id !== undefined && inbox.places.get(at)?.interrupt.id === id}
             />
           ))}
         </ul>
       </div>
     </div>
   );
+}
+
+/** The rows to draw, in order. The selected one stays drawn, because it may have the focus. */
+function placesOf({ first, end }: RowWindow, selected: number | undefined, total: number): number[] {
+  const places = Array.from({ length: end - first }, (_, at) => first + at);
+  if (selected === undefined || selected >= total) return places;
+  if (selected < first) return [selected, ...places];
+  return selected >= end ? [...places, selected] : places;
 }
 
 /** Keeps the row that is read where it is on screen, and counts what came above it. */

@@ -3,12 +3,12 @@ import type { InboxItem } from "../../api/types.ts";
 import { Link } from "../../app/Link.tsx";
 import { hrefOf, setQuery } from "../../app/location.ts";
 import { subjectOf } from "../../pure/inbox_order.ts";
-import { visibleText } from "../../pure/json_tree.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Badge } from "../../ui/Badge.tsx";
 import { Time } from "../../ui/Time.tsx";
+import { agentName } from "./agent_name.ts";
 import { hasDraft, useDraft } from "./drafts.ts";
-import { agentName } from "./InterruptCard.tsx";
 import { useOutgoing } from "./outbox.ts";
 
 export interface InboxRowProps {

@@ -1,15 +1,12 @@
-import { useCallback, useMemo, useState } from "react";
+import { Suspense, useCallback, useMemo, useState } from "react";
+import { ErrorBoundary } from "../../app/ErrorBoundary.tsx";
 import { Link } from "../../app/Link.tsx";
+import { afterPaint, lazyView, useLoadedWhenIdle } from "../../app/lazy_view.ts";
 import { hrefOf, setQuery, usePageLocation } from "../../app/location.ts";
-import { useMay } from "../../app/me.ts";
-import type { AnswerKey } from "../../pure/answers.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Failure, Loading, Notice } from "../../ui/Notice.tsx";
-import { chooseByKey } from "./answering.ts";
-import { InboxDetail } from "./InboxDetail.tsx";
 import { InboxList } from "./InboxList.tsx";
-import { KeysDialog } from "./KeysDialog.tsx";
 import { MessageList } from "./MessageList.tsx";
 import { showNote } from "./messages.ts";
 import { undo } from "./outbox.ts";
@@ -18,6 +15,16 @@ import { type Inbox, PAGE, useInbox } from "./useInbox.ts";
 import { useKeys } from "./useKeys.ts";
 import { type Selection, useAdvance, useSelection } from "./useSelection.ts";
 import "./inbox.css";
+
+// The list is the first view; what a question needs is much more, and loads while the list is read.
+const loadDetail = () => import("./InboxDetail.tsx");
+const loadKeys = () => import("./KeysDialog.tsx");
+const loadLater = () => Promise.all([loadDetail(), loadKeys()]);
+const InboxDetail = lazyView(async () => {
+  await afterPaint();
+  return await loadDetail();
+});
+const KeysDialog = lazyView(loadKeys);
 
 /** Everything that waits for a person, and the means to answer it. */
 export default function InboxView() {
@@ -33,6 +40,7 @@ export default function InboxView() {
   useAdvance(id, inbox, selection);
   const arrived = useDepartures(inbox, id);
   const [isHelp, setHelp] = useState(false);
+  useLoadedWhenIdle(!inbox.isLoading && inbox.error === undefined, loadLater);
   useInboxKeys(
     inbox,
     selection,
@@ -58,7 +66,11 @@ export default function InboxView() {
       </p>
       <MessageList />
       <InboxBody inbox={inbox} selection={selection} onOffsets={setOffsets} />
-      <KeysDialog isOpen={isHelp} onClose={() => setHelp(false)} />
+      {isHelp && (
+        <Suspense>
+          <KeysDialog isOpen onClose={() => setHelp(false)} />
+        </Suspense>
+      )}
     </div>
   );
 }
@@ -84,13 +96,26 @@ function InboxBody({ inbox, selection, onOffsets }: InboxBodyProps) {
   return (
     <div className="inbox-panes" data-open={selection.found !== undefined || selection.missing !== undefined}>
       <InboxList inbox={inbox} selected={selection.found} onOffsets={onOffsets} />
-      <InboxDetail inbox={inbox} selection={selection} />
+      <ErrorBoundary>
+        <Suspense fallback={<DetailLoading />}>
+          <InboxDetail inbox={inbox} selection={selection} />
+        </Suspense>
+      </ErrorBoundary>
     </div>
   );
 }
 
-function useInboxKeys(inbox: Inbox, { found, group, closed }: Selection, showHelp: () => void): void {
-  const may = useMay();
+/** Takes the place of the question, so that nothing moves when it is there. */
+function DetailLoading() {
+  return (
+    <section className="inbox-detail" aria-label={text.facts.title}>
+      <Loading what={text.facts.title} />
+    </section>
+  );
+}
+
+/** The keys that move. Those that answer come with the question: nobody answers what is not on screen. */
+function useInboxKeys(inbox: Inbox, { found }: Selection, showHelp: () => void): void {
   const move = (by: number) => () => {
     const next = inbox.places.get(found ? found.place + by : 0);
     if (!next) return;
@@ -102,16 +127,9 @@ function useInboxKeys(inbox: Inbox, { found, group, closed }: Selection, showHel
       ),
     );
   };
-  const answer = (key: AnswerKey) => () => {
-    if (found && !closed && may("answer")) chooseByKey(group, found.item, key);
-  };
   useKeys({
     j: move(1),
     k: move(-1),
-    a: answer("a"),
-    e: answer("e"),
-    r: answer("r"),
-    i: answer("i"),
     u: () => showNote(undo() ? text.undone : text.nothingToUndo),
     "?": showHelp,
   });

@@ -3,11 +3,12 @@ import type { InboxItem } from "../../api/types.ts";
 import { ErrorBoundary } from "../../app/ErrorBoundary.tsx";
 import { useMay } from "../../app/me.ts";
 import { subjectOf } from "../../pure/inbox_order.ts";
-import { visibleText } from "../../pure/json_tree.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { AgentQuestion } from "../agents/AgentQuestion.tsx";
 import { AnswerPart } from "./AnswerPart.tsx";
 import { AnswerStatus } from "./AnswerStatus.tsx";
+import { agentName } from "./agent_name.ts";
 import { formOf } from "./answering.ts";
 import { Facts, Reasons } from "./Facts.tsx";
 import { type OutgoingAnswers, useOutgoing } from "./outbox.ts";
@@ -19,10 +20,6 @@ export interface InterruptCardProps {
   isCurrent: boolean;
   /** Why it cannot be answered any more. */
   closed?: React.ReactNode;
-}
-
-export function agentName(graph: string): string {
-  return text.agents[graph] ?? visibleText(graph.slice(0, 80));
 }
 
 /** One question with everything that a person needs to answer it. */

@@ -6,7 +6,7 @@ import { turnKeys, useKeysOn } from "./useKeys.ts";
 
 const text = inbox.keys;
 
-export function KeysDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
+export default function KeysDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   const isOn = useKeysOn();
   return (
     <Dialog title={text.title} isOpen={isOpen} onClose={onClose}>

@@ -1,6 +1,6 @@
 import { Link } from "../../app/Link.tsx";
 import { hrefOf } from "../../app/location.ts";
-import { visibleText } from "../../pure/json_tree.ts";
+import { visibleText } from "../../pure/visible_text.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { Button } from "../../ui/Button.tsx";
 import { dismissMessage, useMessages } from "./messages.ts";

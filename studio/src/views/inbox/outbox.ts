@@ -14,7 +14,7 @@ import { ApiProblem, newKey, request } from "../../api/client.ts";
 import { isObject, type Json } from "../../api/json.ts";
 import { interruptsQuery, meQuery } from "../../api/queries.ts";
 import type { InboxItem, RaisedInterrupt, Run } from "../../api/types.ts";
-import { isSameAnswer } from "../../pure/answers.ts";
+import { isSameAnswer } from "../../pure/json_equal.ts";
 import { inbox as text } from "../../text/inbox.ts";
 import { forgetDraft } from "./drafts.ts";
 import { type FirstAnswer, firstText } from "./first_answer.ts";

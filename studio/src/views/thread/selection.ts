@@ -6,7 +6,7 @@ import { startTransition, useCallback, useEffect, useRef, useState } from "react
 import type { Json } from "../../api/json.ts";
 import { stateQuery } from "../../api/queries.ts";
 import { setQuery, usePageLocation } from "../../app/location.ts";
-import { weightOf } from "../../pure/state_view.ts";
+import { weightOf } from "../../pure/json_weight.ts";
 import type { Timeline } from "../../pure/timeline.ts";
 
 /** Browsers refuse pages that change their address many times a second. */
