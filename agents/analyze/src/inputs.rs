@@ -10,6 +10,7 @@ use archie_agent::user_folder::{
 };
 use superstep::ThreadId;
 
+use super::pdf;
 use super::state::{Inputs, Skipped};
 
 /// File name of the result, which is never read as a note.
@@ -21,6 +22,14 @@ pub const LIMITS: FolderLimits = FolderLimits {
     total_bytes_max: 16 << 20,
     entries_max: 200_000,
     depth_max: 32,
+};
+
+/// Limits on PDF files, which hold pictures and fonts as well: 16 MiB per file, 64 MiB in total. Their text counts towards
+/// [`LIMITS`].
+pub const PDF_LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 16 << 20,
+    total_bytes_max: 64 << 20,
+    ..LIMITS
 };
 
 /// Maximum number of notes.
@@ -35,8 +44,9 @@ pub struct Read {
     pub inputs: Inputs,
 }
 
-/// Reads the `.txt` and `.md` files of a folder. Skips links, pipes, devices, results of earlier analyses, files that are not
-/// text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder cannot be listed.
+/// Reads the `.txt` and `.md` files of a folder, and the text of its `.pdf` files. Skips links, pipes, devices, results of earlier
+/// analyses, files without text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder
+/// cannot be listed.
 pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     let root = UserFolder::open(folder).map_err(|error| match &error {
         FolderError::NotAFolder { .. } => anyhow::anyhow!(
@@ -51,6 +61,8 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     })?;
     let mut reading = Reading {
         allowance: Allowance::new(LIMITS),
+        pdf_allowance: Allowance::new(PDF_LIMITS),
+        pdf_work: pdf::Meter::new(pdf::FOLDER_WORK_MAX),
         recursive,
         read: Read::default(),
         skipped_more: 0,
@@ -115,6 +127,8 @@ pub fn read_thread_files(
 /// Progress of reading a folder.
 struct Reading {
     allowance: Allowance,
+    pdf_allowance: Allowance,
+    pdf_work: pdf::Meter,
     recursive: bool,
     read: Read,
     skipped_more: usize,
@@ -182,10 +196,22 @@ impl Reading {
         }
         let path = RelativePath::from(name.clone());
         let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
-        self.allowance.take_file(bytes)?;
+        let is_pdf = name.as_os_str().to_str().is_some_and(pdf::is_pdf);
+        match is_pdf {
+            true => self.pdf_allowance.take_file(bytes)?,
+            false => self.allowance.take_file(bytes)?,
+        }
         let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
         let bytes = bytes.map_err(|error| error.reason())?;
-        let text = decoded(&bytes).ok_or("not text in UTF-8 or UTF-16")?;
+        let text = match is_pdf {
+            true => {
+                let text = pdf::read_text(&bytes, &self.pdf_work);
+                let text = text.map_err(|fault| fault.to_string())?;
+                self.allowance.take_file(text.len() as u64)?;
+                text
+            }
+            false => decoded(&bytes).ok_or("not text in UTF-8 or UTF-16")?,
+        };
         Ok((hash(&bytes), text))
     }
 
@@ -220,7 +246,7 @@ pub fn is_ordinary(skipped: &Skipped) -> bool {
 fn is_note(name: &FileName) -> bool {
     let ending = Path::new(name.as_os_str()).extension();
     let ending = ending.and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ["txt", "md"].contains(&ending.to_lowercase().as_str()))
+    ending.is_some_and(|ending| ["txt", "md", "pdf"].contains(&ending.to_lowercase().as_str()))
 }
 
 /// Returns whether this is the result, or an earlier one that was kept.
@@ -255,7 +281,7 @@ pub fn hash(bytes: &[u8]) -> String {
 
 const FOLDER: &str = "a folder; --recursive reads those, too";
 const EARLIER: &str = "the result of an earlier analysis";
-const NO_NOTE: &str = "neither .txt nor .md";
+const NO_NOTE: &str = "not a .txt, .md or .pdf file";
 
 /// Maximum number of skipped entries that are listed by name.
 const SKIPPED_MAX: usize = 200;
@@ -269,6 +295,17 @@ mod tests {
 
     use super::*;
 
+    const TINY_PDF: &[u8] = b"%PDF-1.4
+1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R] >> endobj
+3 0 obj << /Type /Page /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >> endobj
+4 0 obj << /Length 32 >> stream
+BT /F1 9 Tf (Ten orders.) Tj ET
+endstream endobj
+5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
+trailer << /Root 1 0 R >>
+";
+
     #[test]
     fn a2_only_notes_are_read_and_the_rest_is_said() {
         let folder = tempfile::tempdir().unwrap();
@@ -277,14 +314,18 @@ mod tests {
         write("B.TXT", b"\xFF\xFEh\0i\0");
         write("c.png", b"\x89PNG");
         write("d.txt", b"\xC3\x28");
+        write("e.pdf", b"%PDF-1.7\ntrailer << /Encrypt 1 0 R >>");
+        write("F.PDF", TINY_PDF);
         write("analysis_result.md", b"old");
         write("analysis_result.2.md", b"older");
         fs::create_dir(folder.path().join("sub")).unwrap();
         write("sub/e.md", b"deep");
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("out.txt")).unwrap();
         let read = read_files(folder.path(), false).unwrap();
-        assert_eq!(read.contents.keys().collect::<Vec<_>>(), ["B.TXT", "a.md"]);
+        let names: Vec<_> = read.contents.keys().collect();
+        assert_eq!(names, ["B.TXT", "F.PDF", "a.md"]);
         assert_eq!(read.contents["B.TXT"], "hi");
+        assert_eq!(read.contents["F.PDF"], "--- page 1 ---\nTen orders.\n");
         let skipped: Vec<_> = read
             .inputs
             .skipped
@@ -298,10 +339,14 @@ mod tests {
                 "analysis_result.md",
                 "c.png",
                 "d.txt",
+                "e.pdf",
                 "out.txt",
                 "sub"
             ]
         );
+        let why = &read.inputs.skipped[4].why;
+        assert_eq!(why, "an encrypted PDF; save it without a password");
+        assert!(!is_ordinary(&read.inputs.skipped[4]));
         let deep = read_files(folder.path(), true).unwrap();
         assert_eq!(deep.contents["sub/e.md"], "deep");
     }

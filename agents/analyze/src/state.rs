@@ -174,6 +174,9 @@ pub struct Source {
     pub file: String,
     /// Line number, starting at 1. The check corrects it if the quote is in another line.
     pub line: u32,
+    /// Page of that line, starting at 1, if the note is a PDF file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
     /// Text that the model quotes from this line.
     pub quote: String,
 }

@@ -21,7 +21,7 @@ pub struct AnalyzeArgs {
     /// Question to decide. Default: asks for it
     #[arg(long)]
     pub query: Option<String>,
-    /// Folder with your notes (.txt and .md)
+    /// Folder with your notes (.txt, .md, .pdf)
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: Option<PathBuf>,
     /// Also read subfolders
