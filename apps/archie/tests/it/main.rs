@@ -46,3 +46,4 @@ mod tmux;
 mod tokens;
 mod trace_export;
 mod undo;
+mod web;
