@@ -8,10 +8,12 @@ use archie_agent::thread_folders::{ThreadFolders, relative};
 use archie_agent::user_folder::{
     Allowance, Entry, EntryKind, FileName, FolderError, FolderLimits, RelativePath, UserFolder,
 };
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use superstep::ThreadId;
 
 use super::pdf;
-use super::state::{Inputs, Skipped};
+use super::state::{Inputs, NoteImage, Skipped};
 
 /// File name of the result, which is never read as a note.
 pub const RESULT: &str = "analysis_result.md";
@@ -32,6 +34,16 @@ pub const PDF_LIMITS: FolderLimits = FolderLimits {
     ..LIMITS
 };
 
+/// Limits on images: 3 MiB per file, 12 MiB in total. Every request of an interview has all of them.
+pub const IMAGE_LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 3 << 20,
+    total_bytes_max: 12 << 20,
+    ..LIMITS
+};
+
+/// Maximum number of images.
+pub const IMAGES_MAX: usize = 8;
+
 /// Maximum number of notes.
 pub const NOTES_MAX: usize = 1_000;
 
@@ -48,6 +60,19 @@ pub struct Read {
 /// analyses, files without text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder
 /// cannot be listed.
 pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
+    read_folder(folder, recursive, None)
+}
+
+/// Reads the notes of a folder as [`read_files`] does, and its images: `.png`, `.jpg`, `.jpeg`, `.gif` and `.webp` files.
+pub fn read_files_and_images(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
+    read_folder(folder, recursive, Some(Allowance::new(IMAGE_LIMITS)))
+}
+
+fn read_folder(
+    folder: &Path,
+    recursive: bool,
+    image_allowance: Option<Allowance>,
+) -> anyhow::Result<Read> {
     let root = UserFolder::open(folder).map_err(|error| match &error {
         FolderError::NotAFolder { .. } => anyhow::anyhow!(
             "`{}` is not a folder; give the folder that holds your notes",
@@ -63,6 +88,7 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
         allowance: Allowance::new(LIMITS),
         pdf_allowance: Allowance::new(PDF_LIMITS),
         pdf_work: pdf::Meter::new(pdf::FOLDER_WORK_MAX),
+        image_allowance,
         recursive,
         read: Read::default(),
         skipped_more: 0,
@@ -129,6 +155,8 @@ struct Reading {
     allowance: Allowance,
     pdf_allowance: Allowance,
     pdf_work: pdf::Meter,
+    /// `None`: images are not read.
+    image_allowance: Option<Allowance>,
     recursive: bool,
     read: Read,
     skipped_more: usize,
@@ -176,6 +204,15 @@ impl Reading {
             }
             EntryKind::Folder => self.skip(&name, FOLDER),
             EntryKind::File if is_result(&entry.name) => self.skip(&name, EARLIER),
+            EntryKind::File if is_image(&entry.name) && self.image_allowance.is_some() => {
+                match self.image(folder, &entry.name) {
+                    Ok((hash, image)) => {
+                        self.read.inputs.hashes.insert(name.clone(), hash);
+                        self.read.inputs.images.insert(name, image);
+                    }
+                    Err(why) => self.skip(&name, &why),
+                }
+            }
             EntryKind::File if !is_note(&entry.name) => self.skip(&name, NO_NOTE),
             EntryKind::File => match self.note(folder, &entry.name) {
                 Ok((hash, text)) => {
@@ -215,6 +252,30 @@ impl Reading {
         Ok((hash(&bytes), text))
     }
 
+    /// Returns the checksum and the bytes of an image, or the reason to skip it. The program does not decode images.
+    fn image(
+        &mut self,
+        folder: &UserFolder,
+        name: &FileName,
+    ) -> Result<(String, NoteImage), String> {
+        if self.read.inputs.images.len() >= IMAGES_MAX {
+            return Err(format!("more than {IMAGES_MAX} images"));
+        }
+        let path = RelativePath::from(name.clone());
+        let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
+        if let Some(allowance) = &mut self.image_allowance {
+            allowance.take_file(bytes)?;
+        }
+        let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
+        let bytes = bytes.map_err(|error| error.reason())?;
+        let mime_type = image_type(&bytes).ok_or("not a PNG, JPEG, GIF or WebP image")?;
+        let image = NoteImage {
+            mime_type: mime_type.to_owned(),
+            base64: BASE64_STANDARD.encode(&bytes),
+        };
+        Ok((hash(&bytes), image))
+    }
+
     /// Records a skipped entry. After the first [`SKIPPED_MAX`], entries are only counted.
     fn skip(&mut self, name: &str, why: &str) {
         let skipped = &mut self.read.inputs.skipped;
@@ -244,9 +305,42 @@ pub fn is_ordinary(skipped: &Skipped) -> bool {
 }
 
 fn is_note(name: &FileName) -> bool {
+    ends_in(name, &["txt", "md", "pdf"])
+}
+
+fn is_image(name: &FileName) -> bool {
+    ends_in(name, &["png", "jpg", "jpeg", "gif", "webp"])
+}
+
+fn ends_in(name: &FileName, endings: &[&str]) -> bool {
     let ending = Path::new(name.as_os_str()).extension();
     let ending = ending.and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ["txt", "md", "pdf"].contains(&ending.to_lowercase().as_str()))
+    ending.is_some_and(|ending| endings.contains(&ending.to_lowercase().as_str()))
+}
+
+/// Returns the MIME type of an image by its first bytes. A server that gets another type than the image has refuses it.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// Returns whether this is the result, or an earlier one that was kept.
@@ -349,6 +443,35 @@ trailer << /Root 1 0 R >>
         assert!(!is_ordinary(&read.inputs.skipped[4]));
         let deep = read_files(folder.path(), true).unwrap();
         assert_eq!(deep.contents["sub/e.md"], "deep");
+    }
+
+    #[test]
+    fn images_are_read_if_they_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.md", b"# Queue\n");
+        write("plan.PNG", b"\x89PNG\r\n\x1A\nrest");
+        write("text.jpg", b"no picture");
+        let plain = read_files(folder.path(), false).unwrap();
+        assert!(plain.inputs.images.is_empty());
+        assert_eq!(plain.inputs.skipped.len(), 2);
+        let read = read_files_and_images(folder.path(), false).unwrap();
+        assert_eq!(read.contents.len(), 1);
+        let image = &read.inputs.images["plan.PNG"];
+        assert_eq!(image.mime_type, "image/png");
+        assert_eq!(image.base64, "iVBORw0KGgpyZXN0");
+        assert!(read.inputs.hashes.contains_key("plan.PNG"));
+        let skipped = &read.inputs.skipped;
+        assert_eq!(skipped.len(), 1);
+        assert_eq!(skipped[0].why, "not a PNG, JPEG, GIF or WebP image");
+        for number in 0..=IMAGES_MAX {
+            write(&format!("{number}.gif"), b"GIF89a");
+        }
+        let many = read_files_and_images(folder.path(), false).unwrap();
+        assert_eq!(many.inputs.images.len(), IMAGES_MAX);
+        let skipped = many.inputs.skipped.iter();
+        let last = skipped.filter(|skipped| skipped.why == "more than 8 images");
+        assert_eq!(last.count(), 3, "the last GIF, the PNG and the JPEG");
     }
 
     #[test]

@@ -92,7 +92,8 @@ pub(super) fn request_of(reply: &Reply, state: &AppState, cx: &NodeCx) -> ChatMe
         ..reply.answer.clone()
     };
     // Notes and every earlier result were part of the request. Whoever wrote a note may have meant it for the model.
-    let notes = match state.file_contents.is_empty() {
+    let has_no_notes = state.file_contents.is_empty() && state.inputs.images.is_empty();
+    let notes = match has_no_notes {
         true => Labels::NONE,
         false => Label::UNTRUSTED.into(),
     };
