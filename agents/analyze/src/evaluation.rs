@@ -114,6 +114,7 @@ pub async fn evaluate(
 ) -> anyhow::Result<Evaluation> {
     let deps = AgentDeps {
         mcp: Arc::new(McpServers::new(Vec::new(), &deps.data_folder)),
+        web: None,
         ..deps.clone()
     };
     let agent = agent(&deps)?;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contradiction::is_negated;
+use super::pdf::{is_pdf, page_beginning, page_of};
 use super::state::{Evidence, Finding, Source, Support};
 use super::terms::{beginning, language, numbers, terms};
 
@@ -14,6 +15,10 @@ pub fn check_finding(finding: &mut Finding, contents: &BTreeMap<String, String>)
         return;
     };
     finding.support = check(source, contents);
+    source.page = match (finding.support, contents.get(&source.file)) {
+        (Support::Quoted | Support::Moved, Some(text)) => page_of(&source.file, text, source.line),
+        _ => None,
+    };
     finding.evidence = Some(match finding.support {
         Support::Quoted | Support::Moved => {
             let text = contents.get(&source.file).map_or("", String::as_str);
@@ -27,18 +32,37 @@ pub fn check_finding(finding: &mut Finding, contents: &BTreeMap<String, String>)
 /// Lines of the notes by their content words, so that the line that says a claim is found without comparing it with every line.
 #[derive(Debug, Default)]
 pub(super) struct NoteLines<'a> {
-    lines: Vec<(&'a str, u32, &'a str)>,
+    lines: Vec<NoteLine<'a>>,
     by_term: BTreeMap<String, Vec<usize>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NoteLine<'a> {
+    file: &'a str,
+    number: u32,
+    /// Page of the line, if the note is a PDF file.
+    page: Option<u32>,
+    text: &'a str,
 }
 
 impl<'a> NoteLines<'a> {
     pub(super) fn of(notes: &'a BTreeMap<String, String>) -> Self {
         let mut all = Self::default();
         for (file, text) in notes {
-            for (number, line) in (1..).zip(text.lines()) {
+            let has_pages = is_pdf(file);
+            let mut page = None;
+            for (number, text) in (1..).zip(text.lines()) {
+                if has_pages {
+                    page = page_beginning(text).or(page);
+                }
                 let at = all.lines.len();
-                all.lines.push((file, number, line));
-                let found: BTreeSet<String> = terms(line).into_iter().collect();
+                all.lines.push(NoteLine {
+                    file,
+                    number,
+                    page,
+                    text,
+                });
+                let found: BTreeSet<String> = terms(text).into_iter().collect();
                 for term in found {
                     all.by_term.entry(term).or_default().push(at);
                 }
@@ -67,12 +91,13 @@ impl<'a> NoteLines<'a> {
             .iter()
             .take(LINES_COMPARED)
             .map(|(at, _)| self.lines[*at]);
-        let mut saying = lines.filter(|(_, _, line)| says(line, claim));
-        let (file, line, text) = saying.next()?;
+        let mut saying = lines.filter(|line| says(line.text, claim));
+        let line = saying.next()?;
         Some(Source {
-            file: file.to_owned(),
-            line,
-            quote: beginning(text.trim(), QUOTE_CHARS_MAX).to_owned(),
+            file: line.file.to_owned(),
+            line: line.number,
+            page: line.page,
+            quote: beginning(line.text.trim(), QUOTE_CHARS_MAX).to_owned(),
         })
     }
 }
@@ -223,6 +248,7 @@ mod tests {
         let mut source = Source {
             file: "a.md".to_owned(),
             line,
+            page: None,
             quote: quote.to_owned(),
         };
         let support = check(&mut source, &contents);
@@ -288,6 +314,7 @@ mod tests {
                 source: Some(Source {
                     file: file.to_owned(),
                     line: 5,
+                    page: None,
                     quote: "something else".to_owned(),
                 }),
                 ..Finding::said(crate::state::Section::Assumptions, claim)
@@ -311,6 +338,38 @@ mod tests {
             let finding = cited(wrong, "hosting.md");
             assert_eq!(finding.evidence, Some(Evidence::Unsupported), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_quotation_from_a_pdf_file_has_its_page() {
+        let text =
+            "--- page 1 ---\nHosting\n--- page 2 ---\nThe contract with Nordhost ends in March.\n";
+        let notes = BTreeMap::from([
+            ("lease.pdf".to_owned(), text.to_owned()),
+            ("lease.md".to_owned(), text.to_owned()),
+        ]);
+        let cited = |file: &str, line: u32| {
+            let mut finding = Finding {
+                source: Some(Source {
+                    file: file.to_owned(),
+                    line,
+                    page: Some(9),
+                    quote: "The contract with Nordhost ends".to_owned(),
+                }),
+                ..Finding::said(
+                    crate::state::Section::Assumptions,
+                    "The contract with Nordhost ends in March.",
+                )
+            };
+            check_finding(&mut finding, &notes);
+            cite(&mut finding, &NoteLines::of(&notes), &[]);
+            let source = finding.source.unwrap();
+            (source.file, source.line, source.page)
+        };
+        assert_eq!(cited("lease.pdf", 1), ("lease.pdf".to_owned(), 4, Some(2)));
+        assert_eq!(cited("lease.md", 4), ("lease.md".to_owned(), 4, None));
+        // In no such note: the program finds the line, in the note that comes first.
+        assert_eq!(cited("other.pdf", 4), ("lease.md".to_owned(), 4, None));
     }
 
     #[test]
@@ -342,6 +401,7 @@ mod tests {
             source: Some(Source {
                 file: "a.md".to_owned(),
                 line: 1,
+                page: None,
                 quote: "orders a day".to_owned(),
             }),
             ..Finding::said(crate::state::Section::Decisions, "")

@@ -337,6 +337,7 @@ impl Claim {
             source: has_source.then(|| Source {
                 file: beginning(self.file.trim(), CLAIM_CHARS_MAX).to_owned(),
                 line: self.line,
+                page: None,
                 quote: beginning(self.quote.trim(), CLAIM_CHARS_MAX).to_owned(),
             }),
             support: Support::Said,

@@ -8,9 +8,12 @@ use archie_agent::thread_folders::{ThreadFolders, relative};
 use archie_agent::user_folder::{
     Allowance, Entry, EntryKind, FileName, FolderError, FolderLimits, RelativePath, UserFolder,
 };
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use superstep::ThreadId;
 
-use super::state::{Inputs, Skipped};
+use super::pdf;
+use super::state::{Inputs, NoteImage, Skipped};
 
 /// File name of the result, which is never read as a note.
 pub const RESULT: &str = "analysis_result.md";
@@ -22,6 +25,24 @@ pub const LIMITS: FolderLimits = FolderLimits {
     entries_max: 200_000,
     depth_max: 32,
 };
+
+/// Limits on PDF files, which hold pictures and fonts as well: 16 MiB per file, 64 MiB in total. Their text counts towards
+/// [`LIMITS`].
+pub const PDF_LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 16 << 20,
+    total_bytes_max: 64 << 20,
+    ..LIMITS
+};
+
+/// Limits on images: 3 MiB per file, 12 MiB in total. Every request of an interview has all of them.
+pub const IMAGE_LIMITS: FolderLimits = FolderLimits {
+    file_bytes_max: 3 << 20,
+    total_bytes_max: 12 << 20,
+    ..LIMITS
+};
+
+/// Maximum number of images.
+pub const IMAGES_MAX: usize = 8;
 
 /// Maximum number of notes.
 pub const NOTES_MAX: usize = 1_000;
@@ -35,9 +56,23 @@ pub struct Read {
     pub inputs: Inputs,
 }
 
-/// Reads the `.txt` and `.md` files of a folder. Skips links, pipes, devices, results of earlier analyses, files that are not
-/// text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder cannot be listed.
+/// Reads the `.txt` and `.md` files of a folder, and the text of its `.pdf` files. Skips links, pipes, devices, results of earlier
+/// analyses, files without text and everything over a limit, and records the reason for each. Fails if the folder or a subfolder
+/// cannot be listed.
 pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
+    read_folder(folder, recursive, None)
+}
+
+/// Reads the notes of a folder as [`read_files`] does, and its images: `.png`, `.jpg`, `.jpeg`, `.gif` and `.webp` files.
+pub fn read_files_and_images(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
+    read_folder(folder, recursive, Some(Allowance::new(IMAGE_LIMITS)))
+}
+
+fn read_folder(
+    folder: &Path,
+    recursive: bool,
+    image_allowance: Option<Allowance>,
+) -> anyhow::Result<Read> {
     let root = UserFolder::open(folder).map_err(|error| match &error {
         FolderError::NotAFolder { .. } => anyhow::anyhow!(
             "`{}` is not a folder; give the folder that holds your notes",
@@ -51,6 +86,9 @@ pub fn read_files(folder: &Path, recursive: bool) -> anyhow::Result<Read> {
     })?;
     let mut reading = Reading {
         allowance: Allowance::new(LIMITS),
+        pdf_allowance: Allowance::new(PDF_LIMITS),
+        pdf_work: pdf::Meter::new(pdf::FOLDER_WORK_MAX),
+        image_allowance,
         recursive,
         read: Read::default(),
         skipped_more: 0,
@@ -115,6 +153,10 @@ pub fn read_thread_files(
 /// Progress of reading a folder.
 struct Reading {
     allowance: Allowance,
+    pdf_allowance: Allowance,
+    pdf_work: pdf::Meter,
+    /// `None`: images are not read.
+    image_allowance: Option<Allowance>,
     recursive: bool,
     read: Read,
     skipped_more: usize,
@@ -162,6 +204,15 @@ impl Reading {
             }
             EntryKind::Folder => self.skip(&name, FOLDER),
             EntryKind::File if is_result(&entry.name) => self.skip(&name, EARLIER),
+            EntryKind::File if is_image(&entry.name) && self.image_allowance.is_some() => {
+                match self.image(folder, &entry.name) {
+                    Ok((hash, image)) => {
+                        self.read.inputs.hashes.insert(name.clone(), hash);
+                        self.read.inputs.images.insert(name, image);
+                    }
+                    Err(why) => self.skip(&name, &why),
+                }
+            }
             EntryKind::File if !is_note(&entry.name) => self.skip(&name, NO_NOTE),
             EntryKind::File => match self.note(folder, &entry.name) {
                 Ok((hash, text)) => {
@@ -182,11 +233,47 @@ impl Reading {
         }
         let path = RelativePath::from(name.clone());
         let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
-        self.allowance.take_file(bytes)?;
+        let is_pdf = name.as_os_str().to_str().is_some_and(pdf::is_pdf);
+        match is_pdf {
+            true => self.pdf_allowance.take_file(bytes)?,
+            false => self.allowance.take_file(bytes)?,
+        }
         let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
         let bytes = bytes.map_err(|error| error.reason())?;
-        let text = decoded(&bytes).ok_or("not text in UTF-8 or UTF-16")?;
+        let text = match is_pdf {
+            true => {
+                let text = pdf::read_text(&bytes, &self.pdf_work);
+                let text = text.map_err(|fault| fault.to_string())?;
+                self.allowance.take_file(text.len() as u64)?;
+                text
+            }
+            false => decoded(&bytes).ok_or("not text in UTF-8 or UTF-16")?,
+        };
         Ok((hash(&bytes), text))
+    }
+
+    /// Returns the checksum and the bytes of an image, or the reason to skip it. The program does not decode images.
+    fn image(
+        &mut self,
+        folder: &UserFolder,
+        name: &FileName,
+    ) -> Result<(String, NoteImage), String> {
+        if self.read.inputs.images.len() >= IMAGES_MAX {
+            return Err(format!("more than {IMAGES_MAX} images"));
+        }
+        let path = RelativePath::from(name.clone());
+        let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
+        if let Some(allowance) = &mut self.image_allowance {
+            allowance.take_file(bytes)?;
+        }
+        let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
+        let bytes = bytes.map_err(|error| error.reason())?;
+        let mime_type = image_type(&bytes).ok_or("not a PNG, JPEG, GIF or WebP image")?;
+        let image = NoteImage {
+            mime_type: mime_type.to_owned(),
+            base64: BASE64_STANDARD.encode(&bytes),
+        };
+        Ok((hash(&bytes), image))
     }
 
     /// Records a skipped entry. After the first [`SKIPPED_MAX`], entries are only counted.
@@ -218,9 +305,42 @@ pub fn is_ordinary(skipped: &Skipped) -> bool {
 }
 
 fn is_note(name: &FileName) -> bool {
+    ends_in(name, &["txt", "md", "pdf"])
+}
+
+fn is_image(name: &FileName) -> bool {
+    ends_in(name, &["png", "jpg", "jpeg", "gif", "webp"])
+}
+
+fn ends_in(name: &FileName, endings: &[&str]) -> bool {
     let ending = Path::new(name.as_os_str()).extension();
     let ending = ending.and_then(|ending| ending.to_str());
-    ending.is_some_and(|ending| ["txt", "md"].contains(&ending.to_lowercase().as_str()))
+    ending.is_some_and(|ending| endings.contains(&ending.to_lowercase().as_str()))
+}
+
+/// Returns the MIME type of an image by its first bytes. A server that gets another type than the image has refuses it.
+fn image_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1A, b'\n', ..] => Some("image/png"),
+        [0xFF, 0xD8, 0xFF, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [
+            b'R',
+            b'I',
+            b'F',
+            b'F',
+            _,
+            _,
+            _,
+            _,
+            b'W',
+            b'E',
+            b'B',
+            b'P',
+            ..,
+        ] => Some("image/webp"),
+        _ => None,
+    }
 }
 
 /// Returns whether this is the result, or an earlier one that was kept.
@@ -255,7 +375,7 @@ pub fn hash(bytes: &[u8]) -> String {
 
 const FOLDER: &str = "a folder; --recursive reads those, too";
 const EARLIER: &str = "the result of an earlier analysis";
-const NO_NOTE: &str = "neither .txt nor .md";
+const NO_NOTE: &str = "not a .txt, .md or .pdf file";
 
 /// Maximum number of skipped entries that are listed by name.
 const SKIPPED_MAX: usize = 200;
@@ -269,6 +389,17 @@ mod tests {
 
     use super::*;
 
+    const TINY_PDF: &[u8] = b"%PDF-1.4
+1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R] >> endobj
+3 0 obj << /Type /Page /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >> endobj
+4 0 obj << /Length 32 >> stream
+BT /F1 9 Tf (Ten orders.) Tj ET
+endstream endobj
+5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
+trailer << /Root 1 0 R >>
+";
+
     #[test]
     fn a2_only_notes_are_read_and_the_rest_is_said() {
         let folder = tempfile::tempdir().unwrap();
@@ -277,14 +408,18 @@ mod tests {
         write("B.TXT", b"\xFF\xFEh\0i\0");
         write("c.png", b"\x89PNG");
         write("d.txt", b"\xC3\x28");
+        write("e.pdf", b"%PDF-1.7\ntrailer << /Encrypt 1 0 R >>");
+        write("F.PDF", TINY_PDF);
         write("analysis_result.md", b"old");
         write("analysis_result.2.md", b"older");
         fs::create_dir(folder.path().join("sub")).unwrap();
         write("sub/e.md", b"deep");
         std::os::unix::fs::symlink("/etc/hostname", folder.path().join("out.txt")).unwrap();
         let read = read_files(folder.path(), false).unwrap();
-        assert_eq!(read.contents.keys().collect::<Vec<_>>(), ["B.TXT", "a.md"]);
+        let names: Vec<_> = read.contents.keys().collect();
+        assert_eq!(names, ["B.TXT", "F.PDF", "a.md"]);
         assert_eq!(read.contents["B.TXT"], "hi");
+        assert_eq!(read.contents["F.PDF"], "--- page 1 ---\nTen orders.\n");
         let skipped: Vec<_> = read
             .inputs
             .skipped
@@ -298,12 +433,45 @@ mod tests {
                 "analysis_result.md",
                 "c.png",
                 "d.txt",
+                "e.pdf",
                 "out.txt",
                 "sub"
             ]
         );
+        let why = &read.inputs.skipped[4].why;
+        assert_eq!(why, "an encrypted PDF; save it without a password");
+        assert!(!is_ordinary(&read.inputs.skipped[4]));
         let deep = read_files(folder.path(), true).unwrap();
         assert_eq!(deep.contents["sub/e.md"], "deep");
+    }
+
+    #[test]
+    fn images_are_read_if_they_are_wanted() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        write("a.md", b"# Queue\n");
+        write("plan.PNG", b"\x89PNG\r\n\x1A\nrest");
+        write("text.jpg", b"no picture");
+        let plain = read_files(folder.path(), false).unwrap();
+        assert!(plain.inputs.images.is_empty());
+        assert_eq!(plain.inputs.skipped.len(), 2);
+        let read = read_files_and_images(folder.path(), false).unwrap();
+        assert_eq!(read.contents.len(), 1);
+        let image = &read.inputs.images["plan.PNG"];
+        assert_eq!(image.mime_type, "image/png");
+        assert_eq!(image.base64, "iVBORw0KGgpyZXN0");
+        assert!(read.inputs.hashes.contains_key("plan.PNG"));
+        let skipped = &read.inputs.skipped;
+        assert_eq!(skipped.len(), 1);
+        assert_eq!(skipped[0].why, "not a PNG, JPEG, GIF or WebP image");
+        for number in 0..=IMAGES_MAX {
+            write(&format!("{number}.gif"), b"GIF89a");
+        }
+        let many = read_files_and_images(folder.path(), false).unwrap();
+        assert_eq!(many.inputs.images.len(), IMAGES_MAX);
+        let skipped = many.inputs.skipped.iter();
+        let last = skipped.filter(|skipped| skipped.why == "more than 8 images");
+        assert_eq!(last.count(), 3, "the last GIF, the PNG and the JPEG");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! The agent never writes to a note, and never marks a quotation as checked that code did not find in the notes or in what a
 //! tool returned.
 //!
-//! In reading order: [`graph`], [`state::AppState`], [`inputs`] (reads the notes), [`tools`] (calls tools of MCP servers),
+//! In reading order: [`graph`], [`state::AppState`], [`inputs`] (reads the notes, with `pdf` for PDF files), [`tools`] (calls tools),
 //! `passages` (chooses what the model sees of notes that do not fit), `final_output` (collects the result), [`evidence`] and
 //! `contradiction` (check what the model claims), [`result`] (writes the file). [`inquiry`] has the
 //! commands next to the interview, and [`memory`] the file that they share. [`evaluation`] scores the agent.
@@ -15,12 +15,15 @@ mod contradiction;
 pub mod evaluation;
 pub mod evidence;
 mod final_output;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod inputs;
 pub mod inquiry;
 mod interview_end;
 pub mod memory;
 mod nodes;
 mod passages;
+mod pdf;
 pub mod prompts;
 mod repeats;
 mod request;
@@ -84,9 +87,11 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
         prompts: Prompts::of(NAME, deps)?,
         spending: deps.spending.clone(),
         mcp: deps.mcp.clone(),
+        web: deps.web.clone(),
     };
     let tools = AnalysisToolsNode {
         mcp: deps.mcp.clone(),
+        web: deps.web.clone(),
     };
     let read_notes = ReadNotesNode {
         folders: deps.thread_folders.clone(),

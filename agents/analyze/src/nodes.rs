@@ -9,7 +9,7 @@ use archie_agent::thread_folders::{NO_FILES, ThreadFolders};
 use archie_agent::{ModelProfile, ModelRegistry};
 use serde_json::json;
 use superstep::{Interrupt, Node, NodeCx, NodeError, View};
-use superstep_agent::{AgentEvent, Asker, Spending, within_recorded};
+use superstep_agent::{AgentEvent, Asker, Spending, Tool, within_recorded};
 use superstep_llm::{Message, Model, Reply, ToolCall, ToolSpec};
 
 use super::interview_end::{ends_in_question, user_is_done, without_closing_words};
@@ -27,6 +27,8 @@ pub(super) struct AnalysisPrepareNode {
     pub(super) prompts: Prompts,
     pub(super) spending: Option<Spending>,
     pub(super) mcp: Arc<McpServers>,
+    /// Reads pages of the web, if the person turned that on.
+    pub(super) web: Option<Tool>,
 }
 
 /// Interrupts with the model's question and waits for the answer.
@@ -310,7 +312,8 @@ impl AnalysisPrepareNode {
             );
             cx.emit_live(AgentEvent::progress(told))?;
         }
-        Ok(tools.iter().map(|tool| tool.spec().clone()).collect())
+        let tools = tools.iter().chain(&self.web);
+        Ok(tools.map(|tool| tool.spec().clone()).collect())
     }
 }
 

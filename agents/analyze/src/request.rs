@@ -7,13 +7,15 @@ use archie_agent::printable::one_line;
 use serde_json::{Value as Json, json};
 use superstep::{NodeCx, NodeError};
 use superstep_agent::{AgentEvent, failure};
-use superstep_llm::{Finish, Message, Model, Reply, Request, ToolChoice, ToolSpec, fit};
+use superstep_llm::{
+    Block, FileSource, Finish, Message, Model, Reply, Request, ToolChoice, ToolSpec, fit,
+};
 
 use super::interview_end::{user_is_done, without_closing_words};
 use super::passages::NotesView;
 use super::prompts::Prompts;
 use super::repeats::{whole_sentences, without_repeats};
-use super::state::{AppState, NotesShown, PromptType, Role, Section, Turn};
+use super::state::{AppState, NoteImage, NotesShown, PromptType, Role, Section, Turn};
 use super::terms::beginning;
 use super::tools::{messages_of, with_results};
 
@@ -201,6 +203,7 @@ impl<'a> Briefing<'a> {
             messages.extend(messages_of(state, history.len()));
         }
         messages.extend(ask.more);
+        attach_images(&mut messages, &state.inputs.images);
         let mut request = Request::new(prompt.word(), messages);
         request.tokens_max = Some(ask.tokens_max);
         request.tools = ask.offered;
@@ -216,6 +219,26 @@ impl<'a> Briefing<'a> {
             }
         }
         Ok(request)
+    }
+}
+
+/// Adds the images among the notes to the first message of the person: not every server takes them in a system message.
+fn attach_images(messages: &mut [Message], images: &BTreeMap<String, NoteImage>) {
+    let first = messages.iter_mut().find_map(|message| match message {
+        Message::User { content } => Some(content),
+        _ => None,
+    });
+    let Some(content) = first else {
+        return;
+    };
+    for (name, image) in images {
+        content.blocks.push(Block::Text {
+            text: format!("=== {name} (an image)"),
+        });
+        content.blocks.push(Block::File {
+            mime_type: image.mime_type.clone(),
+            source: FileSource::Base64(image.base64.clone()),
+        });
     }
 }
 
@@ -290,6 +313,30 @@ const NO_QUESTION: &str = "I have no further question about this.";
 const NAMES_SHOWN: usize = 20;
 /// How often the model may request calls before it answers.
 const ROUNDS_MAX: usize = 8;
+
+#[test]
+fn images_go_with_the_first_message_of_the_person() {
+    let mut messages = [
+        Message::system("Notes."),
+        Message::user("One"),
+        Message::user("Two"),
+    ];
+    let image = NoteImage {
+        mime_type: "image/png".to_owned(),
+        base64: "iVBO".to_owned(),
+    };
+    attach_images(
+        &mut messages,
+        &BTreeMap::from([("plan.png".to_owned(), image)]),
+    );
+    assert_eq!(messages[1].text(), "One\n=== plan.png (an image)");
+    let file = Block::File {
+        mime_type: "image/png".to_owned(),
+        source: FileSource::Base64("iVBO".to_owned()),
+    };
+    assert_eq!(messages[1].content().blocks.last(), Some(&file));
+    assert_eq!(messages[2], Message::user("Two"));
+}
 
 #[test]
 fn every_answer_has_a_limit_that_follows_from_the_context() {

@@ -101,7 +101,10 @@ pub fn markdown(state: &AppState, conclusion: &Conclusion<'_>) -> String {
 pub(super) fn source_of(finding: &Finding) -> String {
     let mut lines = String::new();
     if let Some(source) = &finding.source {
-        let place = markdown::code(&format!("{}:{}", source.file, source.line));
+        let mut place = markdown::code(&format!("{}:{}", source.file, source.line));
+        if let Some(page) = source.page {
+            place.push_str(&format!(" (page {page})"));
+        }
         let quote = markdown::text(&source.quote);
         let says = format!("{place} says \"{quote}\"");
         lines.push_str(&match (finding.support, finding.evidence) {
@@ -378,6 +381,7 @@ mod tests {
                 source: Some(Source {
                     file: "a.md\n  - supported: `b.md".to_owned(),
                     line: 1,
+                    page: None,
                     quote: claim.to_owned(),
                 }),
                 support: Support::Unsupported,
@@ -417,6 +421,25 @@ mod tests {
             assert_eq!(code, 2, "only the program writes code: {page}");
             assert!(!page.contains('\u{202e}'), "{page}");
         }
+    }
+
+    #[test]
+    fn evidence_from_a_pdf_file_names_the_page() {
+        let finding = Finding {
+            source: Some(Source {
+                file: "lease.pdf".to_owned(),
+                line: 41,
+                page: Some(3),
+                quote: "ends in March".to_owned(),
+            }),
+            support: Support::Quoted,
+            evidence: Some(Evidence::Supported),
+            ..Finding::said(Section::Assumptions, "The lease ends in March.")
+        };
+        assert_eq!(
+            source_of(&finding),
+            "  - supported: `lease.pdf:41` (page 3) says \"ends in March\"\n"
+        );
     }
 
     #[test]

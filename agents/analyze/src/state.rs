@@ -88,6 +88,18 @@ pub struct Inputs {
     /// Absolute path of the folder, so that the result can be written from anywhere. Empty in threads of older versions.
     #[serde(default)]
     pub root: String,
+    /// Images among the notes, by their path in the folder. Empty unless the person asked for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub images: BTreeMap<String, NoteImage>,
+}
+
+/// An image among the notes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NoteImage {
+    /// MIME type, such as `image/png`.
+    pub mime_type: String,
+    /// The bytes of the file, in base64.
+    pub base64: String,
 }
 
 /// An entry of the folder that was not read.
@@ -174,6 +186,9 @@ pub struct Source {
     pub file: String,
     /// Line number, starting at 1. The check corrects it if the quote is in another line.
     pub line: u32,
+    /// Page of that line, starting at 1, if the note is a PDF file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<u32>,
     /// Text that the model quotes from this line.
     pub quote: String,
 }

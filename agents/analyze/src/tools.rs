@@ -1,4 +1,5 @@
-//! Tools of MCP servers in the interview: the calls that the model requests, and what the tools returned.
+//! Tools in the interview, of MCP servers and for pages of the web: the calls that the model requests, and what the tools
+//! returned.
 //!
 //! The model may look something up before it asks or answers. Its request is committed with the person's turn; another node makes
 //! the calls. What a tool returned stays in the state with its labels: it is part of every later request, and a claim can cite it
@@ -8,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archie_agent::FETCH_PAGE;
 use archie_agent::mcp::{McpServers, McpTools};
 use archie_agent::printable::{counted, summary_line};
 use serde::Serialize;
@@ -15,15 +17,17 @@ use serde_json::Value as Json;
 use superstep::label::{Label, Labels};
 use superstep::{Node, NodeCx, NodeError, View};
 use superstep_agent::{
-    ChatMessage, Conversation, ToolNode, Tools, Turn as AgentTurn, unanswered_calls,
+    ChatMessage, Conversation, Tool, ToolNode, Tools, Turn as AgentTurn, unanswered_calls,
 };
 use superstep_llm::{Answer, Block, Content, Message, Reply, ToolCall, ToolResult, ToolStatus};
 
 use super::state::{AppState, AppStateUpdate};
 
-/// Calls the tools that the model requested, and asks the person where the settings of the server require it.
+/// Calls the tools that the model requested, and asks the person where the tool requires it.
 pub(super) struct AnalysisToolsNode {
     pub(super) mcp: Arc<McpServers>,
+    /// Reads pages of the web, if the person turned that on.
+    pub(super) web: Option<Tool>,
 }
 
 impl Node<AppState> for AnalysisToolsNode {
@@ -32,7 +36,10 @@ impl Node<AppState> for AnalysisToolsNode {
         state: View<AppState>,
         cx: NodeCx,
     ) -> Result<superstep::Command<AppState>, NodeError> {
-        let McpTools { tools, unusable } = self.mcp.tools().await;
+        let McpTools {
+            mut tools,
+            unusable,
+        } = self.mcp.tools().await;
         // A call may have been started by an earlier execution, so it must not be reported to the model as impossible.
         for call in unanswered_calls(&state.tool_messages) {
             let of_server = |name: &str| call.name.starts_with(&format!("{name}__"));
@@ -42,7 +49,13 @@ impl Node<AppState> for AnalysisToolsNode {
                     call.name, server.name, server.why
                 )));
             }
+            if call.name == FETCH_PAGE && self.web.is_none() {
+                return Err(NodeError::fatal(format!(
+                    "`{FETCH_PAGE}` cannot be called, because pages of the web are off; turn them on with `web` in the settings"
+                )));
+            }
         }
+        tools.extend(self.web.clone());
         let tools = Tools::new(tools).map_err(|faults| {
             let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
             NodeError::fatal(faults.join("; "))
@@ -79,7 +92,8 @@ pub(super) fn request_of(reply: &Reply, state: &AppState, cx: &NodeCx) -> ChatMe
         ..reply.answer.clone()
     };
     // Notes and every earlier result were part of the request. Whoever wrote a note may have meant it for the model.
-    let notes = match state.file_contents.is_empty() {
+    let has_no_notes = state.file_contents.is_empty() && state.inputs.images.is_empty();
+    let notes = match has_no_notes {
         true => Labels::NONE,
         false => Label::UNTRUSTED.into(),
     };

@@ -8,7 +8,7 @@ use superstep::checkpoint::Metadata;
 use superstep::graph::{Definition, Drawing};
 use superstep::store::Store;
 use superstep::{AnyGraph, AnyThread, DriveError, Runtime};
-use superstep_agent::Spending;
+use superstep_agent::{Spending, Tool};
 
 use crate::mcp::McpServers;
 use crate::models::ModelRegistry;
@@ -38,7 +38,12 @@ pub struct AgentDeps {
     pub spending: Option<Spending>,
     /// Folders with the files that a server stores for threads. `None`: the host stores none.
     pub thread_folders: Option<ThreadFolders>,
+    /// Tool called [`FETCH_PAGE`], which reads pages of the web. `None`: the person did not turn it on.
+    pub web: Option<Tool>,
 }
+
+/// Name of the tool that reads pages of the web.
+pub const FETCH_PAGE: &str = "fetch_page";
 
 impl fmt::Debug for AgentDeps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

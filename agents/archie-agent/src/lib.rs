@@ -35,7 +35,7 @@ mod usage;
 pub mod user_folder;
 pub mod value_diff;
 
-pub use agent::{Agent, AgentDeps, AgentFactory};
+pub use agent::{Agent, AgentDeps, AgentFactory, FETCH_PAGE};
 pub use choice::{AnswerChoice, ChoiceInput};
 pub use exit::Exit;
 pub use interrupt::InterruptRequest;

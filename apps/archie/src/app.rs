@@ -21,6 +21,7 @@ use superstep_sqlite::Sqlite;
 use crate::cli::settings::{Engine, Settings, Store};
 use crate::model_offers::find_offers;
 use crate::trace_export::TraceExport;
+use crate::web::fetch_page;
 
 /// Everything that a command needs.
 pub struct App {
@@ -331,6 +332,7 @@ fn deps(
         store: memory.clone(),
         spending: limits.map(|limits| Spending::new(memory.clone()).per_thread(limits.clone())),
         thread_folders: Some(thread_folders(settings)),
+        web: settings.web.as_ref().map(fetch_page),
     }
 }
 

@@ -58,6 +58,7 @@ pub mod shell;
 pub mod terminal;
 mod thread_files;
 pub mod trace_export;
+pub mod web;
 
 pub use program::run;
 pub(crate) use program::{complain, complain_with};

@@ -113,6 +113,7 @@ async fn reopen(app: App, makers: &[AgentFactory]) -> anyhow::Result<App> {
         model: written.model,
         openai_base_url: written.openai_base_url,
         mcp: written.mcp,
+        web: written.web,
         ..app.settings.clone()
     };
     drop(app);

@@ -117,6 +117,7 @@ fn a_result_is_scored_by_its_claims_and_by_quotations_that_are_in_the_notes() {
         source: Some(Source {
             file: "sites.md".to_owned(),
             line: 3,
+            page: None,
             quote: quote.to_owned(),
         }),
         support,

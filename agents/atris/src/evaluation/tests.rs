@@ -17,6 +17,7 @@ fn deps() -> AgentDeps {
         store: Arc::new(MemoryStore::default()),
         spending: None,
         thread_folders: None,
+        web: None,
     }
 }
 

@@ -90,6 +90,7 @@ impl Lab {
             store,
             spending,
             thread_folders: None,
+            web: None,
         };
         let store = CatalogueStore::new(deps.store.clone());
         for mut catalogue in evaluation::catalogues().unwrap() {

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use archie_agent::mcp::{McpServerEntry, McpServerSettings};
 use archie_agent::private_file;
+use archie_atris::connector::{AllowedHost, NotAHost};
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use superstep_agent::budget::{Limits, Meter};
 use superstep_llm::ModelName;
+
+use crate::web::WebSettings;
 
 /// Resolved settings of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct Settings {
     pub prompts: Option<PathBuf>,
     /// MCP servers, in the order of their names. Only the settings file names them.
     pub mcp: Vec<McpServerSettings>,
+    /// How agents may read pages of the web; `None` if they may not. Only the settings file turns it on.
+    pub web: Option<WebSettings>,
     /// Name recorded with answers. Default: `USER`, or `me`.
     pub person: String,
     /// Path of the settings file, which need not exist.
@@ -88,6 +93,28 @@ struct Written {
     person: Option<String>,
     #[serde(default)]
     mcp: BTreeMap<String, McpServerEntry>,
+    web: Option<WrittenWeb>,
+}
+
+/// The field `web` of the settings file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenWeb {
+    #[serde(default)]
+    allow_hosts: Vec<String>,
+}
+
+impl WrittenWeb {
+    fn check(self) -> Result<WebSettings, NotAHost> {
+        let hosts = self
+            .allow_hosts
+            .iter()
+            .map(|host| host.parse::<AllowedHost>());
+        let allow_hosts: Result<Vec<AllowedHost>, NotAHost> = hosts.collect();
+        Ok(WebSettings {
+            allow_hosts: allow_hosts?,
+        })
+    }
 }
 
 /// An environment variable, for `archie doctor`.
@@ -298,6 +325,9 @@ impl Settings {
         let mcp: anyhow::Result<_> = mcp.collect();
         let mcp =
             mcp.with_context(|| format!("the settings in {} are not valid", file.display()))?;
+        let web = written.web.map(WrittenWeb::check).transpose();
+        let web =
+            web.with_context(|| format!("the settings in {} are not valid", file.display()))?;
         let openai_base_url = written.openai_base_url.map(base_url_of).transpose();
         let openai_base_url = openai_base_url
             .with_context(|| format!("the settings in {} are not valid", file.display()))?;
@@ -313,6 +343,7 @@ impl Settings {
             engine: engine.as_deref().map_or(Ok(Engine::Local), engine_of)?,
             redis: variable("ARCHIE_REDIS").or(written.redis),
             mcp,
+            web,
             budget: budget.as_deref().map(budget_of).transpose()?,
             files: variable("ARCHIE_FILES")
                 .map(PathBuf::from)
@@ -552,6 +583,18 @@ mod tests {
         let wrong = format!("{:#}", wrong.unwrap_err());
         assert!(wrong.contains("not an address"), "{wrong}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
+    }
+
+    #[test]
+    fn pages_of_the_web_are_off_unless_the_file_has_them() {
+        let web = |text: &str| Settings::from_text(text).map(|settings| settings.web);
+        assert_eq!(web("{}").unwrap(), None);
+        assert_eq!(web(r#"{"web": {}}"#).unwrap(), Some(WebSettings::default()));
+        let hosts = web(r#"{"web": {"allow_hosts": ["wiki.lan:8080"]}}"#).unwrap();
+        assert_eq!(hosts.unwrap().allow_hosts.len(), 1);
+        let wrong = web(r#"{"web": {"allow_hosts": ["http://x/"]}}"#).unwrap_err();
+        assert!(format!("{wrong:#}").contains("not a host"), "{wrong:#}");
+        assert!(web(r#"{"web": {"hosts": []}}"#).is_err());
     }
 
     #[test]

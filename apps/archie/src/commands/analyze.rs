@@ -21,12 +21,15 @@ pub struct AnalyzeArgs {
     /// Question to decide. Default: asks for it
     #[arg(long)]
     pub query: Option<String>,
-    /// Folder with your notes (.txt and .md)
+    /// Folder with your notes (.txt, .md, .pdf)
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: Option<PathBuf>,
     /// Also read subfolders
     #[arg(long)]
     pub recursive: bool,
+    /// Show the model the images among the notes
+    #[arg(long, conflicts_with = "recheck")]
+    pub images: bool,
     /// JSON file with known entities and relationships, see `build-context`
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "recheck")]
     pub memory_file: Option<PathBuf>,
@@ -51,7 +54,10 @@ pub async fn handle_analyze_command(
         Some(folder) => folder.clone(),
         None => ask_folder(session.terminal)?,
     };
-    let read = inputs::read_files(&folder, args.recursive)?;
+    let read = match args.images {
+        true => inputs::read_files_and_images(&folder, args.recursive)?,
+        false => inputs::read_files(&folder, args.recursive)?,
+    };
     let query = match &args.query {
         Some(query) => query.clone(),
         None => session
@@ -103,14 +109,15 @@ fn initial_state(query: &str, read: Read, model_name: &str) -> AppStateUpdate {
 }
 
 fn tell_inputs(id: &str, read: &Read, session: &Session<'_>) {
-    let mut names: Vec<_> = read
-        .contents
+    // Every note and every image has a checksum.
+    let all = &read.inputs.hashes;
+    let mut names: Vec<_> = all
         .keys()
         .take(NAMES_SHOWN)
         .map(|name| one_line(name))
         .collect();
-    if read.contents.len() > NAMES_SHOWN {
-        names.push(format!("and {} more", read.contents.len() - NAMES_SHOWN));
+    if all.len() > NAMES_SHOWN {
+        names.push(format!("and {} more", all.len() - NAMES_SHOWN));
     }
     let names = match names.is_empty() {
         true => "no notes".to_owned(),
@@ -168,7 +175,10 @@ async fn recheck(prefix: &str, session: &Session<'_>) -> anyhow::Result<Exit> {
             let names: Vec<String> = state.inputs.hashes.keys().cloned().collect();
             inputs::read_thread_files(&folders, thread.id(), &names)?
         }
-        _ => inputs::read_files(&state.inputs.path(), state.inputs.recursive)?,
+        _ if state.inputs.images.is_empty() => {
+            inputs::read_files(&state.inputs.path(), state.inputs.recursive)?
+        }
+        _ => inputs::read_files_and_images(&state.inputs.path(), state.inputs.recursive)?,
     };
     read.inputs.folder.clone_from(&state.inputs.folder);
     let changed = changed_files(&state, &read);

@@ -219,6 +219,7 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
         engine: Engine::Local,
         budget: None,
         prompts: None,
+        web: None,
         ..Settings::read(&given)?
     })
 }

@@ -36,6 +36,7 @@ pub(super) async fn run(
         // A budget is counted in the person's store, by thread, and the threads of every evaluation have the same names.
         spending: None,
         thread_folders: None,
+        web: None,
         ..app.deps()
     };
     let begun = Instant::now();

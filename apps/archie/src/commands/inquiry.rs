@@ -17,7 +17,7 @@ pub struct AskArgs {
     /// Question
     #[arg(required = true)]
     pub question: Vec<String>,
-    /// Folder with notes (.txt and .md) to answer from
+    /// Folder with notes (.txt, .md, .pdf) to answer from
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: Option<PathBuf>,
     /// Also read subfolders
@@ -34,7 +34,7 @@ pub struct AskArgs {
 /// What to write.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct BuildContextArgs {
-    /// Folder with notes (.txt and .md); the context is written into it
+    /// Folder with notes (.txt, .md, .pdf); the context is written into it
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub inputs: PathBuf,
     /// Name of the context; the file is NAME_context.md
@@ -80,7 +80,7 @@ pub async fn handle_build_context_command(
     read.inputs.hashes.retain(|name, _| !is_own(name));
     if read.contents.is_empty() {
         bail!(
-            "there are no notes in `{}`; a context needs .txt or .md files",
+            "there are no notes in `{}`; a context needs .txt, .md or .pdf files",
             args.inputs.display()
         );
     }

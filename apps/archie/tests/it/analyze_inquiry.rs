@@ -184,3 +184,28 @@ fn the_memory_file_is_a_note_of_the_interview_and_can_be_cited() {
     let ran = workdir.run(&["analyze", "--recheck", &workdir.thread()], "");
     assert!(ran.out().contains("no note has changed"), "{ran:?}");
 }
+
+#[test]
+fn a_fact_from_a_pdf_file_names_its_page() {
+    let fact = json!({ "claim": "The contract ends in March 2027.", "file": "lease.pdf", "line": 1, "quote": "contract ends in March 2027" });
+    let facts = json!({ "at": "context", "expect": "2: The contract ends in March 2027.", "json": { "facts": [fact] } });
+    let workdir = Workdir::scripted(&json!([facts, entities()]));
+    let pdf = "%PDF-1.4
+1 0 obj << /Type /Catalog /Pages 2 0 R >> endobj
+2 0 obj << /Type /Pages /Kids [3 0 R] /Resources << /Font << /F1 5 0 R >> >> >> endobj
+3 0 obj << /Type /Page /Contents 4 0 R >> endobj
+4 0 obj << >> stream
+BT /F1 9 Tf (The contract ends in March 2027.) Tj ET
+endstream endobj
+5 0 obj << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> endobj
+trailer << /Root 1 0 R >>
+";
+    fs::write(workdir.notes().join("lease.pdf"), pdf).unwrap();
+    let ran = workdir.run(&BUILD, "");
+    assert_eq!(ran.code(), Some(0), "{ran:?}");
+    let page = fs::read_to_string(workdir.notes().join("orders_context.md")).unwrap();
+    assert!(
+        page.contains("  - supported: `lease.pdf:2` (page 1) says"),
+        "{page}"
+    );
+}

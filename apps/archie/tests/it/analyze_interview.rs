@@ -393,3 +393,24 @@ async fn a9_the_interrupt_and_its_resume_are_on_the_stream() {
         json!([{ "userInput": "yes, per customer" }])
     );
 }
+
+#[test]
+fn images_are_shown_to_the_model_if_the_person_asks_for_it() {
+    let first = json!({ "at": "initial", "expect": "=== plan.png (an image)", "text": "Two boxes. Which one is yours?" });
+    let workdir = Workdir::scripted(&json!([first]));
+    fs::write(workdir.notes().join("plan.png"), b"\x89PNG\r\n\x1A\nrest").unwrap();
+    let ran = workdir.run(&[&ANALYZE[..], &["--images"]].concat(), "");
+    let out = ran.out();
+    assert!(
+        out.contains("read a.md, b.txt, plan.png (skipped c.png)"),
+        "{ran:?}"
+    );
+    assert!(out.contains("Which one is yours?"), "{ran:?}");
+    // Without the option, no request has the text that the script waits for.
+    let ran = workdir.run(&ANALYZE, "");
+    assert!(
+        ran.out()
+            .contains("read a.md, b.txt (skipped c.png, plan.png)"),
+        "{ran:?}"
+    );
+}

@@ -66,6 +66,7 @@ impl World {
             query: Some("Choose a queue".to_owned()),
             inputs: Some(self.notes()),
             recursive: false,
+            images: false,
             memory_file: None,
             recheck: None,
             json: false,

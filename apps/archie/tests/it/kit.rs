@@ -230,6 +230,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         files: folder.join("files"),
         prompts: None,
         mcp: Vec::new(),
+        web: None,
         person: "ada".to_owned(),
         file: folder.join("settings.json"),
     }

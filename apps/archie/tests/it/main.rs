@@ -47,3 +47,4 @@ mod tmux;
 mod tokens;
 mod trace_export;
 mod undo;
+mod web;

@@ -112,6 +112,7 @@ async fn an_answer_whose_tokens_are_lost_is_still_printed_whole() {
         query: Some("Choose a queue".to_owned()),
         inputs: Some(notes),
         recursive: false,
+        images: false,
         memory_file: None,
         recheck: None,
         json: false,

@@ -12,6 +12,7 @@ mod markdown;
 mod mcp;
 mod model_stream;
 mod openapi;
+mod pdf;
 mod plan;
 mod project;
 mod schedule;
@@ -43,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     target("mcp", mcp::run, 8 << 10),
     target("model-stream", model_stream::run, 8 << 10),
     target("openapi", openapi::run, 16 << 10),
+    target("pdf", pdf::run, 8 << 10),
     target("plan", plan::run, 4 << 10),
     target("project", project::run, 8 << 10),
     target("schedule", schedule::run, 128),

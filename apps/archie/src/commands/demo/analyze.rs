@@ -38,6 +38,7 @@ pub(super) async fn tour(folder: &Path, console: &Console, quiet: bool) -> anyho
         query: Some("Choose a queue".to_owned()),
         inputs: Some(notes.clone()),
         recursive: false,
+        images: false,
         memory_file: None,
         recheck: None,
         json: false,

@@ -83,6 +83,7 @@ async fn leave_a_failure(folder: &Path, app: &App, console: &Console) {
         query: Some("Choose a database".to_owned()),
         inputs: Some(folder.join("analyze/notes")),
         recursive: false,
+        images: false,
         memory_file: None,
         recheck: None,
         json: false,

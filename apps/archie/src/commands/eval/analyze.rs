@@ -81,6 +81,7 @@ mod tests {
             store: Arc::new(MemoryStore::default()),
             spending: None,
             thread_folders: None,
+            web: None,
         }
     }
 

@@ -220,6 +220,7 @@ pub(crate) fn deps(folder: &std::path::Path, models: Arc<ModelRegistry>) -> Agen
         store,
         spending: None,
         thread_folders: None,
+        web: None,
     }
 }
 
