@@ -235,11 +235,14 @@ impl Terminal {
         let programs = program()?;
         let programs = programs.parent().context("archie lies in no folder")?;
         start.args(["env", "-i", "TERM=screen-256color", "LANG=C.UTF-8"]);
-        start.args([
-            "PS1=$ ",
-            "ARCHIE_PERSON=you",
-            "ARCHIE_MODEL=script:script.json",
-        ]);
+        start.args(["PS1=$ ", "ARCHIE_PERSON=you"]);
+        match scene.model {
+            "" => {
+                let server = services::address("model")?;
+                start.arg(format!("OPENAI_BASE_URL={}", server.trim()))
+            }
+            model => start.arg(format!("ARCHIE_MODEL={model}")),
+        };
         start.arg(format!("PATH={}:/usr/bin:/bin", programs.display()));
         start.arg(format!("ARCHIE_HOME={}", folder.join("home").display()));
         output_of(start.args(["bash", "--norc", "--noprofile"]))?;

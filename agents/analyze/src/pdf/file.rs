@@ -315,10 +315,7 @@ impl<'a> PdfFile<'a> {
     }
 
     /// Calls `read` with each page and its resources, in the order of the pages.
-    pub(super) fn each_page(
-        &self,
-        read: &mut dyn FnMut(&Dict, Option<&Dict>) -> Result<(), PdfFault>,
-    ) -> Result<(), PdfFault> {
+    pub(super) fn each_page(&self, read: &mut PageReader<'_>) -> Result<(), PdfFault> {
         let Some(tree) = self.page_tree()? else {
             return Err(PdfFault::NoPages);
         };
@@ -393,6 +390,9 @@ impl<'a> PdfFile<'a> {
         Ok(Some(font))
     }
 }
+
+/// Reads a page, given its dictionary and its resources.
+pub(super) type PageReader<'r> = dyn FnMut(&Dict, Option<&Dict>) -> Result<(), PdfFault> + 'r;
 
 pub(super) fn get<'d>(dict: &'d Dict, key: &[u8]) -> Option<&'d Object> {
     dict.get(key)
