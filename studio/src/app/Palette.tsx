@@ -7,7 +7,7 @@ import { Button } from "../ui/Button.tsx";
 import { Loading } from "../ui/Notice.tsx";
 import { ErrorBoundary } from "./ErrorBoundary.tsx";
 import { lazyView, useLoadedWhenIdle } from "./lazy_view.ts";
-import "./palette_button.css";
+import "./palette_frame.css";
 
 const loadContent = () => import("./PaletteContent.tsx");
 const PaletteContent = lazyView(loadContent);
@@ -15,6 +15,7 @@ const PaletteContent = lazyView(loadContent);
 /** The button and the shortcut of the command palette. The dialog opens at once, also while its content is loading. */
 export function Palette() {
   const [shows, setShows] = useState<"search" | "help">();
+  const [query, setQuery] = useState("");
   const [said, setSaid] = useState("");
   const dialog = useRef<HTMLDialogElement>(null);
   useShortcut(dialog, () => setShows("search"));
@@ -37,13 +38,18 @@ export function Palette() {
         ref={dialog}
         className="dialog palette"
         aria-label={shows === "help" ? text.helpTitle : text.name}
-        onClose={() => setShows(undefined)}
+        onClose={() => {
+          setShows(undefined);
+          setQuery("");
+        }}
       >
         {shows && (
           <ErrorBoundary>
-            <Suspense fallback={<Loading what={text.name} />}>
+            <Suspense fallback={<EarlyInput query={query} onQuery={setQuery} />}>
               <PaletteContent
                 shows={shows}
+                query={query}
+                onQuery={setQuery}
                 onHelp={() => setShows("help")}
                 onClose={() => dialog.current?.close()}
                 onSaid={setSaid}
@@ -53,6 +59,27 @@ export function Palette() {
         )}
       </dialog>
     </>
+  );
+}
+
+/** Takes what is typed while the content is loading, which then continues with it. */
+function EarlyInput({ query, onQuery }: { query: string; onQuery: (query: string) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => input.current?.focus(), []);
+  return (
+    <div className="palette-body">
+      <input
+        ref={input}
+        className="input"
+        aria-label={text.label}
+        placeholder={text.placeholder}
+        autoComplete="off"
+        spellCheck={false}
+        value={query}
+        onChange={(event) => onQuery(event.target.value)}
+      />
+      <Loading what={text.name} />
+    </div>
   );
 }
 

@@ -28,7 +28,12 @@ interface Entry extends PaletteEntry<Group> {
 const THREADS = 100;
 const SHOWN_PER_GROUP = 8;
 
-export interface PaletteContentProps {
+interface Query {
+  query: string;
+  onQuery: (query: string) => void;
+}
+
+export interface PaletteContentProps extends Query {
   shows: "search" | "help";
   onHelp: () => void;
   onClose: () => void;
@@ -37,7 +42,8 @@ export interface PaletteContentProps {
 }
 
 /** What is in the dialog of the command palette. It is loaded apart, because the first view does not need it. */
-export default function PaletteContent({ shows, onHelp, onClose, onSaid }: PaletteContentProps) {
+export default function PaletteContent(props: PaletteContentProps) {
+  const { shows, query, onQuery, onHelp, onClose, onSaid } = props;
   if (shows === "help") return <Help onClose={onClose} />;
   const choose = (entry: Entry) => {
     // The browser returns the focus to where it was.
@@ -48,7 +54,8 @@ export default function PaletteContent({ shows, onHelp, onClose, onSaid }: Palet
     document.getElementById("main")?.focus();
   };
   const copyLink = async () => onSaid((await copyAddress()) ? text.linkCopied : text.linkNotCopied);
-  return <Search onChoose={choose} commands={{ onHelp, onCopy: () => void copyLink() }} />;
+  const commands = { onHelp, onCopy: () => void copyLink() };
+  return <Search query={query} onQuery={onQuery} onChoose={choose} commands={commands} />;
 }
 
 async function copyAddress(): Promise<boolean> {
@@ -65,8 +72,12 @@ interface Commands {
   onCopy: () => void;
 }
 
-function Search({ onChoose, commands }: { onChoose: (entry: Entry) => void; commands: Commands }) {
-  const [query, setQuery] = useState("");
+interface SearchProps extends Query {
+  onChoose: (entry: Entry) => void;
+  commands: Commands;
+}
+
+function Search({ query, onQuery, onChoose, commands }: SearchProps) {
   const [activeId, setActiveId] = useState<string>();
   const entries = useEntries(commands);
   const groups = useMemo(
@@ -81,7 +92,11 @@ function Search({ onChoose, commands }: { onChoose: (entry: Entry) => void; comm
   const active = found[at];
   const listId = useId();
   const input = useRef<HTMLInputElement>(null);
-  useLayoutEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => {
+    input.current?.focus();
+    // There may be text in it that was typed before.
+    input.current?.setSelectionRange(query.length, query.length);
+  }, []);
   const press = (event: KeyboardEvent) => {
     const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
     if (step !== 0 && found.length > 0) {
@@ -110,7 +125,7 @@ function Search({ onChoose, commands }: { onChoose: (entry: Entry) => void; comm
         value={query}
         onKeyDown={press}
         onChange={(event) => {
-          setQuery(event.target.value);
+          onQuery(event.target.value);
           setActiveId(undefined);
         }}
       />

@@ -9,7 +9,7 @@ export interface RowWindow {
 /** The window moves by this many rows at a time, so a small movement draws nothing. */
 const STEP = 4;
 /** Rows that are drawn above and below, so that there is something to see before the next frame. */
-const MARGIN = 6;
+const MARGIN = 2;
 
 export interface ListPosition {
   /** How far the list is scrolled. */

@@ -17,6 +17,8 @@ export interface InboxListProps {
 
 /** The height of a row in rem, as in the style sheet. */
 const ROW_REM = 5.5;
+/** How long a page has to be in view before it is asked for. */
+const PASSING_MS = 60;
 
 /** All items, of which only the visible ones are drawn. What is read stays in place when others come and go. */
 export function InboxList({ inbox, selected, onOffsets }: InboxListProps) {
@@ -25,10 +27,14 @@ export function InboxList({ inbox, selected, onOffsets }: InboxListProps) {
     () => ROW_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize),
   );
   const place = selected?.place;
-  const { drawn, reveal } = useRowWindow(scroll, row, inbox.total);
+  const { drawn, place: at, reveal } = useRowWindow(scroll, row, inbox.total);
   const offsets = pageOffsets(drawn.first, Math.max(drawn.first, drawn.end - 1), PAGE).join();
-  useEffect(() => onOffsets(offsets.split(",").map(Number)), [offsets, onOffsets]);
-  const above = useReadingPosition(scroll, inbox, selected, row);
+  useEffect(() => {
+    // Pages that are only passed are not asked for.
+    const timer = setTimeout(() => onOffsets(offsets.split(",").map(Number)), PASSING_MS);
+    return () => clearTimeout(timer);
+  }, [offsets, onOffsets]);
+  const above = useReadingPosition(scroll, at, inbox, selected, row);
   const id = selected?.item.interrupt.id;
   // Only another selection scrolls, not an item that moves.
   useEffect(() => {
@@ -70,38 +76,37 @@ function placesOf({ first, end }: RowWindow, selected: number | undefined, total
 /** Keeps the row that is read where it is on screen, and counts what came above it. */
 function useReadingPosition(
   scroll: React.RefObject<HTMLDivElement | null>,
+  at: React.RefObject<{ top: number; height: number }>,
   { places }: Inbox,
   selected: InboxListProps["selected"],
   row: number,
 ) {
   const position = useRef<ReadingPosition>(undefined);
   const [count, setCount] = useState(0);
-  const note = (element: HTMLElement) => {
-    const top = Math.ceil(element.scrollTop / row);
-    const isVisible =
-      selected && selected.place >= top && selected.place * row < element.scrollTop + element.clientHeight;
+  const note = () => {
+    const { top: scrolled, height } = at.current;
+    const top = Math.ceil(scrolled / row);
+    const isVisible = selected && selected.place >= top && selected.place * row < scrolled + height;
     const place = isVisible ? selected.place : top;
     const item = places.get(place);
     position.current = item && { id: item.interrupt.id, place };
   };
-  // Not with every row that is scrolled into view: to ask where the list is makes the browser lay it out.
   useLayoutEffect(() => {
     const element = scroll.current;
     if (!element) return;
     const moved = rowsMoved(position.current, places);
     if (moved !== 0) {
       element.scrollTop += moved * row;
-      if (moved > 0 && element.scrollTop > 0) setCount((before) => before + moved);
+      at.current = { ...at.current, top: element.scrollTop };
+      if (moved > 0 && at.current.top > 0) setCount((before) => before + moved);
     }
-    note(element);
+    note();
   }, [places, selected, row]);
   return {
     count,
     onScroll: () => {
-      const element = scroll.current;
-      if (!element) return;
-      note(element);
-      if (element.scrollTop < row / 2) setCount(0);
+      note();
+      if (at.current.top < row / 2) setCount(0);
     },
     show: () => {
       scroll.current?.scrollTo({ top: 0 });

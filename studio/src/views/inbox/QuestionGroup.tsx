@@ -1,3 +1,5 @@
+import { memo } from "react";
+
 import type { InboxItem } from "../../api/types.ts";
 import { useMay } from "../../app/me.ts";
 import { inbox as text } from "../../text/inbox.ts";
@@ -8,7 +10,7 @@ import { InterruptCard } from "./InterruptCard.tsx";
 import { useOutbox } from "./outbox.ts";
 
 /** The questions of one thread, and the button that sends their answers together. */
-export function QuestionGroup({
+export const QuestionGroup = memo(function QuestionGroup({
   group,
   current,
 }: {
@@ -30,7 +32,7 @@ export function QuestionGroup({
       <SendBar group={group} />
     </div>
   );
-}
+});
 
 /** Sends what is decided. It is there only if answers are not sent one by one. */
 function SendBar({ group }: { group: readonly InboxItem[] }) {

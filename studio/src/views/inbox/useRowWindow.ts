@@ -7,13 +7,16 @@ import { drawnRows, type ListPosition, type RowWindow, topShowing } from "../../
 
 export interface ShownRows {
   drawn: RowWindow;
+  /** Where the list is, as of its last scroll event: to ask the browser after rows changed makes it lay them out at once. */
+  place: RefObject<{ top: number; height: number }>;
   /** Scrolls as little as needed to show a row as a whole. */
-  reveal: (place: number) => void;
+  reveal: (at: number) => void;
 }
 
 export function useRowWindow(scroll: RefObject<HTMLElement | null>, row: number, count: number): ShownRows {
   // Before the list is measured, it is at most as high as the window: its rows are in the first frame.
   const [{ top, height }, setPlace] = useState(() => ({ top: 0, height: window.innerHeight }));
+  const place = useRef({ top, height });
   const size = useRef({ row, count });
   useLayoutEffect(() => {
     size.current = { row, count };
@@ -23,10 +26,11 @@ export function useRowWindow(scroll: RefObject<HTMLElement | null>, row: number,
     if (!element) return;
     let shown: ListPosition | undefined;
     const look = (visibleHeight: number) => {
-      const now = { top: element.scrollTop, height: visibleHeight, ...size.current };
+      place.current = { top: element.scrollTop, height: visibleHeight };
+      const now = { ...place.current, ...size.current };
       if (shown && isSameWindow(shown, now)) return;
       shown = now;
-      setPlace({ top: now.top, height: now.height });
+      setPlace(place.current);
     };
     let known = element.clientHeight;
     look(known);
@@ -45,11 +49,13 @@ export function useRowWindow(scroll: RefObject<HTMLElement | null>, row: number,
   }, [scroll]);
   return {
     drawn: drawnRows({ top, height, row, count }),
-    reveal: (place) => {
+    place,
+    reveal: (at) => {
       const element = scroll.current;
       if (!element) return;
-      const at = { top: element.scrollTop, height: element.clientHeight, row, count };
-      element.scrollTop = topShowing(place, at);
+      const now = { top: element.scrollTop, height: element.clientHeight, row, count };
+      const top = topShowing(at, now);
+      if (top !== now.top) element.scrollTop = top;
     },
   };
 }

@@ -32,15 +32,26 @@ export function useSelection(id: string | undefined, inbox: Inbox): Selection {
   if (found) last.current = found;
   const isListed = listed !== undefined;
   const raised = useRaised(found?.item, !isListed && found !== undefined && found !== search.data);
-  const group = useMemo(() => {
-    if (!found) return [];
-    const all = groupOf(places.values(), found.item.thread_id);
-    return isListed ? all : [found.item];
-  }, [places, found, isListed]);
+  const group = useStable(
+    useMemo(() => {
+      if (!found) return [];
+      const all = groupOf(places.values(), found.item.thread_id);
+      return isListed ? all : [found.item];
+    }, [places, found, isListed]),
+  );
   const isGone = !isListed && raised.isKnown && raised.raised?.status !== "open";
   const missing = !id || found ? undefined : search.data === null ? "gone" : "looking";
   const closed = useMemo(() => (isGone ? { raised: raised.raised } : undefined), [isGone, raised.raised]);
   return { found, group, missing, closed };
+}
+
+/** Returns the list before if it has the same items: pages come and go while the question on screen stays as it is. */
+function useStable<T>(list: readonly T[]): readonly T[] {
+  const last = useRef(list);
+  const before = last.current;
+  const isSame = before.length === list.length && before.every((item, at) => item === list[at]);
+  if (!isSame) last.current = list;
+  return last.current;
 }
 
 function placeOf(places: ReadonlyMap<number, InboxItem>, id: string | undefined): FoundItem | undefined {
