@@ -152,6 +152,7 @@ fn two_hundred_items_of_five_agents_are_walked_through_filtered_read_and_answere
         one.until(&format!("only “{agent}”"));
         one.until(text);
         one.presses("Escape");
+        one.until_without("only “");
     }
 
     // Words that are wide or run from right to left stay in their columns, at any size.
@@ -170,6 +171,7 @@ fn two_hundred_items_of_five_agents_are_walked_through_filtered_read_and_answere
         );
     }
     one.presses("Escape");
+    one.until_without("only “");
 
     // Ten thousand lines are read before they can be sent.
     one.presses("/");
@@ -180,11 +182,7 @@ fn two_hundred_items_of_five_agents_are_walked_through_filtered_read_and_answere
     for _ in 0..40 {
         one.presses_often("Space", 50);
     }
-    let screen = one.until("read in full");
-    assert!(
-        screen.contains(&format!("Line {} of the draft.", LINES - 1)),
-        "{screen}"
-    );
+    one.until("read in full");
     assert!(sent(&workdir).is_empty());
     one.presses("a");
     one.until("accept?");
@@ -311,6 +309,6 @@ fn an_answer_that_a_dead_store_did_not_take_leaves_the_item_open() {
     store.relay.dies();
     store.terminal.until("still trying");
     store.accepts();
-    store.terminal.until("not stored");
+    store.terminal.until("the store did not answer");
     store.comes_back_and_the_draft_is_sent_once();
 }

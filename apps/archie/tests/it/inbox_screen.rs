@@ -125,7 +125,7 @@ fn what_was_typed_into_a_form_that_cannot_be_read_is_there_again() {
     let terminal = inbox(&workdir, "one", [80, 24]);
     terminal.until("read in full");
     terminal.presses("e");
-    terminal.until("opens what you wrote again");
+    terminal.until("wrote again");
     terminal.presses("e");
     let screen = terminal.until("send it with these changes?");
     assert!(screen.contains("+ On Monday."), "{screen}");

@@ -47,10 +47,11 @@ impl Theme {
 
 /// Draws the screen.
 pub(super) fn draw(screen: &mut InboxScreen, frame: &mut Frame<'_>, theme: Theme) {
+    let message = notice_lines(screen, frame.area().width, theme);
     let [title, body, notice, keys] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Min(1),
-        Constraint::Length(1),
+        Constraint::Length(u16::try_from(message.len()).unwrap_or(1)),
         Constraint::Length(1),
     ])
     .areas(frame.area());
@@ -62,7 +63,7 @@ pub(super) fn draw(screen: &mut InboxScreen, frame: &mut Frame<'_>, theme: Theme
     if item.area() > 0 {
         draw_item(screen, frame, item, theme);
     }
-    frame.render_widget(notice_line(screen, notice.width, theme), notice);
+    frame.render_widget(Paragraph::new(message), notice);
     frame.render_widget(keys_line(screen, theme), keys);
     let over = match &screen.mode {
         Mode::Help => Some(help(screen)),
@@ -314,26 +315,31 @@ fn reading_status(entry: &Entry, theme: Theme) -> (String, Style) {
     }
 }
 
-fn notice_line(screen: &InboxScreen, width: u16, theme: Theme) -> Line<'static> {
+/// Returns what the person should know now, or the line that they type: one row at least, so that nothing moves when a short
+/// message comes or goes.
+fn notice_lines(screen: &InboxScreen, width: u16, theme: Theme) -> Vec<Line<'static>> {
+    let width = usize::from(width);
     if let Mode::Typing(line) = &screen.mode {
         let label = format!("{}: ", line.label);
-        let left = usize::from(width).saturating_sub(label.width() + 2);
+        let left = width.saturating_sub(label.width() + 2);
         // The end of a long line is what the person types.
-        return Line::from(vec![
+        return vec![Line::from(vec![
             Span::styled(label, Style::new().add_modifier(Modifier::BOLD)),
             Span::raw(end_of(&one_line(&line.text), left)),
             Span::styled(" ", Style::new().add_modifier(Modifier::REVERSED)),
-        ]);
+        ])];
     }
     // What became of an answer is more urgent than a list that is not up to date.
-    match (&screen.notice, &screen.trouble) {
-        (Some(notice), _) if notice.is_problem => {
-            Line::styled(one_line(&notice.text), theme.problem())
-        }
-        (_, Some(trouble)) => Line::styled(one_line(trouble), theme.problem()),
-        (Some(notice), None) => Line::raw(one_line(&notice.text)),
-        (None, None) => Line::default(),
-    }
+    let (text, style) = match (&screen.notice, &screen.trouble) {
+        (Some(notice), _) if notice.is_problem => (&notice.text, theme.problem()),
+        (_, Some(trouble)) => (trouble, theme.problem()),
+        (Some(notice), None) => (&notice.text, Style::new()),
+        (None, None) => return vec![Line::default()],
+    };
+    let text = one_line(text);
+    let rows = super::wrap::wrap(&text, width);
+    let rows = rows.iter().take(NOTICE_ROWS_MAX);
+    rows.map(|row| row_line(&text, row).style(style)).collect()
 }
 
 fn keys_line(screen: &InboxScreen, theme: Theme) -> Line<'static> {
@@ -499,6 +505,8 @@ fn short_thread(id: &str) -> &str {
     id.get(..THREAD_CHARS).unwrap_or(id)
 }
 
+/// Maximum number of rows of a message. Long ones leave room for the item.
+const NOTICE_ROWS_MAX: usize = 3;
 /// From this width on, the list and the item are next to each other.
 const WIDE: u16 = 110;
 const AGENT_COLUMNS: usize = 15;

@@ -86,7 +86,8 @@ pub async fn run(app: &App, output: &dyn Terminal) -> anyhow::Result<Exit> {
             },
             Some(stored) = view.records.next(), if !view.records.is_empty() => {
                 if let Err(error) = stored {
-                    view.screen.notice = Some(Notice::problem(&format!("{error:#}")));
+                    // An answer records it again, so nothing is lost.
+                    view.screen.trouble = Some(format!("{error:#}; still trying"));
                 }
                 None
             },
