@@ -13,7 +13,8 @@ use harness::workspace::{cargo, output_of, root};
 /// Takes every picture again.
 pub(crate) fn run() -> anyhow::Result<()> {
     let mut build = cargo();
-    output_of(build.args(["build", "--quiet", "--package", "superstep-archie"]))?;
+    // As the tests are built: any other selection of packages has other features, and would build the world again.
+    output_of(build.args(["build", "--quiet", "--workspace", "--tests"]))?;
     let pictures = root().join("docs/pictures");
     fs::create_dir_all(&pictures)?;
     for scene in SCENES {
@@ -110,12 +111,14 @@ const SCENES: &[Scene] = &[
         model: SCRIPT,
         acts: &[
             Line("archie mail ingest ./mbox   # a model writes an answer"),
-            Until("llm_call"),
+            Until("mail 1 of 1"),
             Kill,
             Ends("$"),
             Line("archie mail ingest ./mbox   # the triage is not done again"),
             Ends("$"),
             Line("archie inbox                # nothing is sent unseen"),
+            Until("1 open question"),
+            Key("Space"),
             Until("read in full"),
             Key("a"),
             Until("accept?"),
@@ -169,6 +172,8 @@ const TOUR: &[Act] = &[
     Line("archie mail ingest ./mbox"),
     Ends("$"),
     Line("archie inbox"),
+    Until("1 open question"),
+    Key("Space"),
     Until("read in full"),
     Key("?"),
     Until("any key: back"),
@@ -244,6 +249,10 @@ impl Terminal {
             model => start.arg(format!("ARCHIE_MODEL={model}")),
         };
         start.arg(format!("PATH={}:/usr/bin:/bin", programs.display()));
+        // Otherwise the demo installs one, which takes a minute.
+        if let Ok(python) = std::env::var("ARCHIE_PYTHON") {
+            start.arg(format!("ARCHIE_PYTHON={python}"));
+        }
         start.arg(format!("ARCHIE_HOME={}", folder.join("home").display()));
         output_of(start.args(["bash", "--norc", "--noprofile"]))?;
         Ok(terminal)
@@ -470,7 +479,7 @@ fn pieces(line: &str) -> Vec<(Look, String)> {
             0 => part,
             _ => match part.split_once('m') {
                 Some((codes, text)) => {
-                    look = codes.split(';').fold(look, changed);
+                    look = colour_codes(codes).fold(look, changed);
                     text
                 }
                 None => part,
@@ -483,8 +492,27 @@ fn pieces(line: &str) -> Vec<(Look, String)> {
     pieces
 }
 
-fn changed(look: Look, code: &str) -> Look {
-    let colour = match code {
+/// Returns the codes of a sequence. One of the first sixteen colours of 256 is the code of that colour.
+fn colour_codes(codes: &str) -> impl Iterator<Item = String> {
+    let mut codes = codes.split(';').map(str::to_owned);
+    std::iter::from_fn(move || {
+        let code = codes.next()?;
+        if code != "38" && code != "48" {
+            return Some(code);
+        }
+        codes.next();
+        let number: u8 = codes.next()?.parse().ok()?;
+        Some(match (code.as_str(), number) {
+            ("38", 0..8) => (30 + number).to_string(),
+            ("38", 8..16) => (82 + number).to_string(),
+            // Other colours, and colours behind letters, are not drawn.
+            _ => "10".to_owned(),
+        })
+    })
+}
+
+fn changed(look: Look, code: String) -> Look {
+    let colour = match code.as_str() {
         "" | "0" => return PLAIN,
         // What is underlined is a heading.
         "1" | "4" => return Look { bold: true, ..look },
@@ -558,6 +586,15 @@ fn colours_and_weights_are_read_off_the_codes() {
     };
     let wanted = [(PLAIN, "a"), (green, "b"), (PLAIN, "c")];
     assert_eq!(shown, wanted.map(|(look, text)| (look, text.to_owned())));
+    let shown = pieces("\u{1b}[1m\u{1b}[38;5;10mb");
+    let bright = (
+        Look {
+            bold: true,
+            ..green
+        },
+        "b".to_owned(),
+    );
+    assert_eq!(shown, [bright]);
     assert!(still("a < b & c", [80, 24]).contains("a &lt; b &amp; c"));
 }
 

@@ -16,6 +16,7 @@ use superstep::{AnyRunResult, AnyThread};
 use superstep::{DriveError, Event, Outcome, Seq, ThreadId};
 use superstep_agent::AgentEvent;
 
+use super::title;
 use crate::app::App;
 use crate::cli::settings::{Engine, Store};
 use crate::inbox;
@@ -87,25 +88,33 @@ impl Ingest {
         mailboxes: &Mailboxes,
         tell: impl FnMut(&IngestedMail),
     ) -> anyhow::Result<Vec<IngestedMail>> {
-        self.run_reporting(app, mailboxes, tell, &|_| {}).await
+        self.run_reporting(app, mailboxes, |_| {}, tell, &|_| {})
+            .await
     }
 
-    /// Ingests as [`Ingest::run`] does. Also calls `retried` with the reason of each failed attempt to call the model.
+    /// Ingests as [`Ingest::run`] does. Also calls `began` with what it works on, and `retried` with the reason of each failed
+    /// attempt to call the model.
     pub async fn run_reporting(
         &self,
         app: &App,
         mailboxes: &Mailboxes,
+        began: impl Fn(&str),
         mut tell: impl FnMut(&IngestedMail),
         retried: &(dyn Fn(&str) + Sync),
     ) -> anyhow::Result<Vec<IngestedMail>> {
         let mailbox = mailboxes.get(&self.source)?;
         let mut came = Vec::new();
+        began("resuming what was interrupted");
         for one in self.recover(app, retried).await? {
             tell(&one);
             came.push(one);
         }
         let recovered: Vec<String> = came.iter().map(|came| came.thread.clone()).collect();
-        for email in self.mails(app, &*mailbox).await? {
+        began("reading the mailbox");
+        let mails = self.mails(app, &*mailbox).await?;
+        let count = mails.len();
+        for (number, email) in (1..).zip(mails) {
+            began(&format!("mail {number} of {count}: {}", title(&email)));
             // A recovered email is listed again, unless it was marked as read before the process died.
             if !recovered.is_empty() {
                 let (id, _) = self.thread_of(app, &email).await?;

@@ -1,5 +1,7 @@
 //! `archie mail ingest`: ingests email, once or at an interval.
 
+use std::cell::RefCell;
+
 use archie_agent::clock::seconds;
 use archie_agent::{Exit, Terminal};
 use archie_email_assistant::mailbox::{MailQuery, Mailboxes};
@@ -69,13 +71,24 @@ async fn ingest_once(
         let is_old = matches!(came.stands, IngestStatus::Known | IngestStatus::Elsewhere);
         args.every.is_none() || !is_old
     };
+    let waiting = RefCell::new(None);
+    let began = |what: &str| {
+        // Two spinners would overwrite each other.
+        drop(waiting.take());
+        waiting.replace(Some(terminal.waiting(what)));
+    };
     let tell = |came: &IngestedMail| {
+        drop(waiting.take());
         if !args.json && is_news(came) {
             terminal.line(&line(came));
         }
     };
     let retried = |why: &str| terminal.aside(&format!("({why}; asking again)"));
-    let came = ingest.run_reporting(app, mailboxes, tell, &retried).await?;
+    let came = ingest
+        .run_reporting(app, mailboxes, began, tell, &retried)
+        .await;
+    drop(waiting.take());
+    let came = came?;
     let skipped = mailboxes.get(&ingest.source)?.skipped();
     for skipped in skipped.iter().take(SKIPPED_SHOWN) {
         terminal.aside(&format!("not read: {skipped}"));
