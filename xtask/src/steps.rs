@@ -162,14 +162,6 @@ pub(crate) const STEPS: &[Step] = &[
         "crash slow",
         cargo(&slow_on("postgres", ["--seconds", "40"])),
     ),
-    short(
-        "bench loop",
-        cargo(&["xtask", "bench", "loop", "--quick", "--json"]),
-    ),
-    short(
-        "bench parked",
-        cargo(&["xtask", "bench", "parked", "--quick", "--json"]),
-    ),
     long(
         "fuzz, a new seed",
         cargo(&[
