@@ -20,14 +20,28 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) const NAMES: &[&str] = &[
-    "chain", "loop", "fanout", "resume", "parked", "threads", "restate", "server", "archie", "all",
+    "chain",
+    "loop",
+    "fanout",
+    "resume",
+    "parked",
+    "threads",
+    "restate",
+    "server",
+    "tenants",
+    "archie",
+    "all",
     "page",
+    "instructions",
 ];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let name = args.name.as_str();
     if !NAMES.contains(&name) {
         bail!("there is no bench `{name}`: use {}", NAMES.join(", "));
+    }
+    if name == "instructions" && (args.quick || args.against_peers) {
+        bail!("`bench instructions` takes no option but `--json`");
     }
     // The page is written from figures that are there already; a quick look does without the optimisations that take minutes.
     let profile = match (name, args.quick) {
@@ -36,8 +50,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
         (_, false) => "measured",
     };
     let mut command = cargo();
-    command.args(["run", "--quiet", "--package", "benchmarks"]);
-    command.args(["--profile", profile, "--", name]);
+    command.args(["run", "--quiet", "--profile", profile, "--package"]);
+    match name {
+        // A program of its own: it needs little, and callgrind starts it many times.
+        "instructions" => command.args(["instruction-counts", "--"]),
+        _ => command.args(["benchmarks", "--", name]),
+    };
     command.args(args.json.then_some("--json"));
     command.args(args.quick.then_some("--quick"));
     command.args(args.against_peers.then_some("--peers"));

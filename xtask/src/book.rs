@@ -3,6 +3,12 @@
 //! mdBook renders one folder, and our pages are where a reader of the files looks for them: next to the code. So the pages are
 //! copied first, each to the same place below one folder. Links between pages stay as they are written.
 
+mod api;
+pub(crate) mod commands;
+mod diagram;
+mod screens;
+mod search;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -13,9 +19,18 @@ use serde_json::Value as Json;
 use crate::error_index;
 use crate::markdown::{is_elsewhere, links};
 use crate::programs::install_crate;
+use crate::studio;
+use harness::console::FOLDERS;
 use harness::workspace::{cargo, output_of, program, root};
 
-/// Builds the book and fails if one of its links leads nowhere.
+/// Opens pages of the book in a browser, after building it.
+pub(crate) fn run_in_browser() -> anyhow::Result<()> {
+    run()?;
+    studio::install()?;
+    screens::check(&target_folder()?.join("book"))
+}
+
+/// Builds the book and fails if one of its links leads nowhere, or if its search does not find what people look for.
 pub(crate) fn run() -> anyhow::Result<()> {
     // Without its server and its watcher, which are most of it.
     let features = ["--no-default-features", "--features", "search"];
@@ -27,15 +42,26 @@ pub(crate) fn run() -> anyhow::Result<()> {
     copy_pages(&folder)?;
     let mut build = program(&mdbook.display().to_string());
     output_of(build.arg("build").arg(&folder))?;
-    let (pages, broken) = follow_links(&folder.join("html"))?;
+    let (pages, mut broken) = follow_links(&folder.join("html"))?;
+    build_api_pages()?;
+    broken.extend(api::broken_links(&target_folder()?)?);
     if !broken.is_empty() {
         bail!("links of the book lead nowhere:\n  {}", broken.join("\n  "));
     }
+    search::check(&folder.join("html"))?;
     eprintln!(
         "{pages} pages are in {}; open index.html",
         folder.join("html").display()
     );
     Ok(())
+}
+
+/// The pages of the libraries, which the book links to and which link back. Quick if they are there already.
+fn build_api_pages() -> anyhow::Result<()> {
+    let mut doc = cargo();
+    doc.args(["doc", "--quiet", "--workspace", "--no-deps"]);
+    // As `verify` builds them: with other flags, cargo would build every page again.
+    output_of(doc.env("RUSTDOCFLAGS", "-D warnings")).map(drop)
 }
 
 fn target_folder() -> anyhow::Result<PathBuf> {
@@ -63,6 +89,8 @@ fn copy_pages(folder: &Path) -> anyhow::Result<()> {
             let path = resolve(chapter, target);
             if is_elsewhere(&link) {
                 continue;
+            } else if let Some(front) = api::front_page(chapter, &path) {
+                page = page.replace(&format!("]({link})"), &format!("]({front})"));
             } else if chapters.contains(&path) {
                 page = page.replace(&format!("]({link})"), &format!("]({})", in_book(&link)));
             } else if root().join(&path).is_file() && !path.ends_with(".md") {
@@ -71,13 +99,16 @@ fn copy_pages(folder: &Path) -> anyhow::Result<()> {
                 faults.push(format!("{chapter}:{line}: `{link}` is not in {SUMMARY}"));
             }
         }
+        let page = diagram::draw_diagrams(&page);
         write(&pages.join(in_book(chapter)), page.as_bytes())?;
     }
     if !faults.is_empty() {
         bail!("the book is not whole:\n  {}", faults.join("\n  "));
     }
     write(&pages.join("SUMMARY.md"), in_book(&summary).as_bytes())?;
-    fs::copy(root().join("docs/book.toml"), folder.join("book.toml"))?;
+    for name in ["book.toml", "book.css"] {
+        fs::copy(root().join("docs").join(name), folder.join(name))?;
+    }
     Ok(())
 }
 
@@ -113,14 +144,17 @@ fn from_root(summary: &str, codes: &[String]) -> String {
     text
 }
 
-/// Pages of `docs/` that the index does not list.
+/// Pages of `docs/` and of the folders of the book's parts that the index does not list.
 fn missing_chapters(chapters: &BTreeSet<String>) -> anyhow::Result<Vec<String>> {
     let mut missing = Vec::new();
-    for entry in fs::read_dir(root().join("docs"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        let path = format!("docs/{name}");
-        if name.ends_with(".md") && path != SUMMARY && !chapters.contains(&path) {
-            missing.push(format!("{path} is not in {SUMMARY}"));
+    let parts = FOLDERS.iter().map(|part| format!("docs/{part}"));
+    for folder in std::iter::once("docs".to_owned()).chain(parts) {
+        for entry in fs::read_dir(root().join(&folder))? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let path = format!("{folder}/{name}");
+            if name.ends_with(".md") && path != SUMMARY && !chapters.contains(&path) {
+                missing.push(format!("{path} is not in {SUMMARY}"));
+            }
         }
     }
     Ok(missing)
@@ -152,7 +186,8 @@ fn follow_links(folder: &Path) -> anyhow::Result<(usize, Vec<String>)> {
         let links = ["href", "src"]
             .into_iter()
             .flat_map(|name| values(text, name));
-        for link in links.filter(|link| !is_external(link)) {
+        let links = links.filter(|link| !is_external(link) && !api::is_api_page(link));
+        for link in links {
             let (target, place) = link.split_once('#').unwrap_or((link, ""));
             let target = match target.is_empty() {
                 true => (*path).clone(),

@@ -181,7 +181,7 @@ fn fault_of_row(row: &Row) -> Option<String> {
     }
 }
 
-fn fault_of_test(test: &str, source: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(crate) fn fault_of_test(test: &str, source: impl Fn(&str) -> Option<String>) -> Option<String> {
     let Some((path, name)) = test.split_once("::") else {
         return Some(format!("`{test}` is not `path.rs::name`"));
     };

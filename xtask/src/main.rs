@@ -7,8 +7,11 @@
 mod advisories;
 mod bench;
 mod book;
+mod capacity;
+mod cli_reference;
 mod coverage;
 mod deny;
+mod deploy;
 mod error_index;
 mod fuzz;
 mod markdown;
@@ -72,9 +75,12 @@ commands:
   deny [--offline] [--json]     check licences, sources and security advisories of all dependencies
                                 --offline  use a snapshot of the advisories without trying the public database
   package [--json]              pack every crate that is published, and build each from what was packed
+  deploy                        check what is in deploy/: alert rules with their unit tests, Kubernetes manifests
+  capacity [--threads N] [--active SHARE] [--runs N] [--supersteps N] [--peak N] [--days N] [--json]
+                                compute the servers, cores and disk that a load needs, from the figures in results/
   advisories --from PATH [--into FOLDER]
                                 make a snapshot of the advisories from a clone of the RustSec database
-  bench chain|loop|fanout|resume|parked|threads|restate|server|archie|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|server|tenants|archie|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
                                 archie  the program that people install: its size and its start
@@ -82,7 +88,9 @@ commands:
                                 server [--aegra PYTHON]
                                      the server over HTTP; next to peers, into results/bench-server.json
                                      --aegra  a Python 3.12 or newer, for Aegra to be among the peers
+                                tenants  the server's tenants while one of them floods it, into the same file; two minutes
                                 all  every other one, into results/bench.json
+  bench instructions [--json]   count instructions under valgrind; more than 2 % over the committed figures is an error
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   weight [NAME...] [--record] [--json]
                                 build example programs from scratch: crates and CPU seconds, for each set of dependencies
@@ -100,9 +108,13 @@ commands:
                                 --backend  what the server stores its data in (default: sqlite)
   studio build|check|browser    the web page in studio/: build it into its crate, check it, or drive it in a browser
   template                      do what `archie new` says, with the project that it makes
-  book                          build the pages as a book with mdBook and follow every link of it
+  book                          build the pages as a book with mdBook, follow every link of it, and search in it
+  book --browser                the same, and open pages in Chromium, light and dark, wide and narrow; pictures stay
+  book --commands ARCHIE [PAGE...]
+                                run the commands of the pages with this program, and compare what they print
+  cli-reference                 rewrite docs/cli.md from the help texts in apps/archie/tests/it/snapshots
   prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
-  pictures                      take the pictures of archie in docs/pictures again
+  pictures [NAME...]            take the pictures of archie in docs/pictures again: all, or those with these names
   error-index                   rewrite docs/errors/README.md from the pages beside it
   coverage [--check]            write docs/coverage.md from docs/coverage.toml
                                 --check  only compare the two, and look for the tests that are named
@@ -128,7 +140,7 @@ fn main() -> ExitCode {
 }
 
 /// A command line, as typed.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum Command {
     Help,
     Verify {
@@ -142,6 +154,8 @@ enum Command {
     Package {
         json: bool,
     },
+    Deploy,
+    Capacity(capacity::CapacityArgs),
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
     Weight(weight::WeightArgs),
@@ -150,8 +164,14 @@ enum Command {
     Studio(studio::StudioAction),
     Template,
     Book,
+    BookInBrowser,
+    BookCommands {
+        archie: String,
+        pages: Vec<String>,
+    },
+    CliReference,
     Prose(Vec<String>),
-    Pictures,
+    Pictures(Vec<String>),
     ErrorIndex,
     Coverage {
         check: bool,
@@ -172,6 +192,8 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "fuzz" => parse_fuzz(parser),
         "deny" => parse_deny(parser),
         "package" => parse_package(parser),
+        "capacity" => parse_capacity(parser),
+        "deploy" => parse_alone(parser, Command::Deploy),
         "advisories" => parse_advisories(parser),
         "bench" => parse_bench(parser),
         "weight" => parse_weight(parser),
@@ -179,9 +201,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "suites" => parse_suites(parser),
         "studio" => parse_studio(parser),
         "template" => parse_alone(parser, Command::Template),
-        "book" => parse_alone(parser, Command::Book),
-        "prose" => parse_prose(parser),
-        "pictures" => parse_alone(parser, Command::Pictures),
+        "book" => parse_book(parser),
+        "cli-reference" => parse_alone(parser, Command::CliReference),
+        "prose" => parse_names(parser, Command::Prose),
+        "pictures" => parse_names(parser, Command::Pictures),
         "error-index" => parse_alone(parser, Command::ErrorIndex),
         "coverage" => parse_coverage(parser),
         unknown => Err(format!("there is no command `{unknown}`").into()),
@@ -279,6 +302,24 @@ fn parse_deny(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     Ok(Command::Deny(args))
 }
 
+fn parse_capacity(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = capacity::CapacityArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("threads") => args.threads = parser.value()?.parse_with(capacity::number)?,
+            Long("active") => args.active = parser.value()?.parse_with(capacity::number)?,
+            Long("runs") => args.runs = parser.value()?.parse_with(capacity::number)?,
+            Long("supersteps") => args.supersteps = parser.value()?.parse_with(capacity::number)?,
+            Long("peak") => args.peak = parser.value()?.parse_with(capacity::number)?,
+            Long("days") => args.days = parser.value()?.parse_with(capacity::number)?,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Capacity(args))
+}
+
 fn parse_package(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let mut json = false;
     while let Some(arg) = parser.next()? {
@@ -319,16 +360,39 @@ fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
     }
 }
 
-fn parse_prose(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let mut files = Vec::new();
+fn parse_book(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let (mut archie, mut pages) = (None, Vec::new());
     while let Some(arg) = parser.next()? {
         match arg {
-            Value(file) => files.push(file.string()?),
+            Long("browser") if archie.is_none() => {
+                return parse_alone(parser, Command::BookInBrowser);
+            }
+            Long("commands") => archie = Some(parser.value()?.string()?),
+            Value(page) if archie.is_some() => pages.push(page.string()?),
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
         }
     }
-    Ok(Command::Prose(files))
+    Ok(match archie {
+        Some(archie) => Command::BookCommands { archie, pages },
+        None => Command::Book,
+    })
+}
+
+/// A command with any number of names.
+fn parse_names(
+    mut parser: lexopt::Parser,
+    command: fn(Vec<String>) -> Command,
+) -> Result<Command, lexopt::Error> {
+    let mut names = Vec::new();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) => names.push(name.string()?),
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(command(names))
 }
 
 /// `5-40`, the smaller number first.
@@ -476,6 +540,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
         Command::Package { json } => package::run(json)?,
+        Command::Capacity(args) => capacity::run(&args)?,
+        Command::Deploy => deploy::run()?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Weight(args) => weight::run(&args)?,
@@ -484,8 +550,11 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Studio(action) => studio::run(action)?,
         Command::Template => template::run()?,
         Command::Book => book::run()?,
+        Command::BookInBrowser => book::run_in_browser()?,
+        Command::BookCommands { archie, pages } => book::commands::run(&archie, &pages)?,
+        Command::CliReference => cli_reference::write()?,
         Command::Prose(files) => prose::run(&files)?,
-        Command::Pictures => pictures::run()?,
+        Command::Pictures(names) => pictures::run(&names)?,
         Command::ErrorIndex => error_index::write()?,
         Command::Coverage { check } => coverage::run(check)?,
     }

@@ -10,14 +10,23 @@ use anyhow::{Context, bail};
 
 use harness::workspace::{cargo, output_of, root};
 
-/// Takes every picture again.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// Takes the pictures with these names again; every one if there are none.
+pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
+    let is_scene = |name: &String| SCENES.iter().any(|scene| scene.name == name);
+    if let Some(unknown) = names.iter().find(|name| !is_scene(name)) {
+        let scenes: Vec<_> = SCENES.iter().map(|scene| scene.name).collect();
+        bail!(
+            "no picture is called `{unknown}`; there are {}",
+            scenes.join(", ")
+        );
+    }
     let mut build = cargo();
     // As the tests are built: any other selection of packages has other features, and would build the world again.
     output_of(build.args(["build", "--quiet", "--workspace", "--tests"]))?;
     let pictures = root().join("docs/pictures");
     fs::create_dir_all(&pictures)?;
-    for scene in SCENES {
+    let wanted = |scene: &&Scene| names.is_empty() || names.iter().any(|name| name == scene.name);
+    for scene in SCENES.iter().filter(wanted) {
         let mut terminal = Terminal::open(scene)?;
         terminal.perform(&Ends("$"))?;
         for act in scene.acts {
@@ -71,6 +80,13 @@ enum Act {
 use Act::{Ends, Key, Kill, Line, Until};
 
 const SCENES: &[Scene] = &[
+    Scene {
+        name: "doctor",
+        size: [80, 24],
+        shows: Shows::Last,
+        model: SCRIPT,
+        acts: &[Line("archie doctor"), Ends("$")],
+    },
     Scene {
         name: "analyze",
         size: [100, 60],

@@ -51,6 +51,24 @@ pub(crate) fn install_wheel(name: &str, version: &str) -> anyhow::Result<PathBuf
     Ok(path)
 }
 
+/// Returns the Python that has these packages of PyPI, each pinned as `NAME==VERSION` in a line, after installing them if they
+/// are missing. `version` changes whenever the lines do.
+pub(crate) fn install_requirements(
+    name: &str,
+    version: &str,
+    requirements: &str,
+) -> anyhow::Result<PathBuf> {
+    let folder = folder(name, version)?;
+    install_whole(&folder, |unfinished| {
+        eprintln!("installing {name} from PyPI into the cache folder, once");
+        let python = make_python(name, "python3", unfinished)?;
+        let mut pip = Command::new(python);
+        pip.args(["-m", "pip", "install", "--quiet", "--no-deps"]);
+        succeed(pip.args(requirements.lines()))
+    })?;
+    Ok(folder.join("bin/python"))
+}
+
 /// Returns the folder of an npm package, whose dependencies a lock file pins, after installing it if it is missing. `files`
 /// are put next to `node_modules`; when one changes, the package is installed again.
 pub(crate) fn install_npm(

@@ -94,9 +94,12 @@ pub(crate) const STEPS: &[Step] = &[
     short("minimum rust", Action::MinimumRust),
     short("wasm", Action::Wasm),
     short("deny", cargo(&["xtask", "deny", "--json"])),
+    // Debian has an old kubectl, with which this was never tried.
+    long("deploy", cargo(&["xtask", "deploy"])),
     short("studio", cargo(&["xtask", "studio", "check"])),
     short("tests", Action::Tests),
     short("studio browser", cargo(&["xtask", "studio", "browser"])),
+    short("book in a browser", cargo(&["xtask", "book", "--browser"])),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
     // The seed stays the same, so that a change is judged by what it changed. New seeds are for the long profile.
     short(

@@ -53,7 +53,7 @@ pub(crate) fn run(action: StudioAction) -> anyhow::Result<()> {
 }
 
 /// Installs what the lock file pins, unless that is there already.
-fn install() -> anyhow::Result<()> {
+pub(crate) fn install() -> anyhow::Result<()> {
     let lock = fs::read(folder().join("package-lock.json"))?;
     let installed = folder().join("node_modules/.installed-lock.json");
     if fs::read(&installed).is_ok_and(|there| there == lock) {

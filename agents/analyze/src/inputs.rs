@@ -231,15 +231,12 @@ impl Reading {
         if self.read.contents.len() >= NOTES_MAX {
             return Err(format!("more than {NOTES_MAX} notes"));
         }
-        let path = RelativePath::from(name.clone());
-        let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
         let is_pdf = name.as_os_str().to_str().is_some_and(pdf::is_pdf);
-        match is_pdf {
-            true => self.pdf_allowance.take_file(bytes)?,
-            false => self.allowance.take_file(bytes)?,
-        }
-        let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
-        let bytes = bytes.map_err(|error| error.reason())?;
+        let allowance = match is_pdf {
+            true => &mut self.pdf_allowance,
+            false => &mut self.allowance,
+        };
+        let bytes = read_within(folder, name, Some(allowance))?;
         let text = match is_pdf {
             true => {
                 let text = pdf::read_text(&bytes, &self.pdf_work);
@@ -261,13 +258,7 @@ impl Reading {
         if self.read.inputs.images.len() >= IMAGES_MAX {
             return Err(format!("more than {IMAGES_MAX} images"));
         }
-        let path = RelativePath::from(name.clone());
-        let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
-        if let Some(allowance) = &mut self.image_allowance {
-            allowance.take_file(bytes)?;
-        }
-        let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
-        let bytes = bytes.map_err(|error| error.reason())?;
+        let bytes = read_within(folder, name, self.image_allowance.as_mut())?;
         let mime_type = image_type(&bytes).ok_or("not a PNG, JPEG, GIF or WebP image")?;
         let image = NoteImage {
             mime_type: mime_type.to_owned(),
@@ -341,6 +332,21 @@ fn image_type(bytes: &[u8]) -> Option<&'static str> {
         ] => Some("image/webp"),
         _ => None,
     }
+}
+
+/// Reads a file if the allowance has room for it, before any byte of it is in memory.
+fn read_within(
+    folder: &UserFolder,
+    name: &FileName,
+    allowance: Option<&mut Allowance>,
+) -> Result<Vec<u8>, String> {
+    let path = RelativePath::from(name.clone());
+    let bytes = folder.file_bytes(&path).map_err(|error| error.reason())?;
+    if let Some(allowance) = allowance {
+        allowance.take_file(bytes)?;
+    }
+    let bytes = folder.read(&path, bytes.max(GROWTH_BYTES_MAX));
+    bytes.map_err(|error| error.reason())
 }
 
 /// Returns whether this is the result, or an earlier one that was kept.

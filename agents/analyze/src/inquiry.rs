@@ -400,8 +400,8 @@ pub fn context_file(name: &str) -> anyhow::Result<String> {
 struct InquiryUi;
 
 impl AgentUi for InquiryUi {
-    fn streams_tokens(&self) -> bool {
-        false
+    fn speaker(&self) -> &'static str {
+        ""
     }
 
     fn is_finished(&self, state: &Json) -> bool {
@@ -446,14 +446,20 @@ async fn finish(thread: &dyn AnyThread, output: &Output<'_>) -> anyhow::Result<E
         }
         remember(&state, output)?;
     }
+    // Tokens may be lost on their way: only an answer that arrived whole is not printed again.
+    let is_shown = !output.json && output.streamed.trim() == state.answer.trim();
     match (output.json, &saved) {
         (true, _) => output.terminal.json(&json!({
             "thread": id.to_string(), "answer": state.answer, "saved": saved, "learned": state.learned, "calls": state.calls,
         })),
         (false, Json::String(path)) => output.terminal.line(&format!("saved {path}")),
+        (false, _) if is_shown => {}
         (false, _) => output.terminal.markdown(&state.answer),
     }
-    output.terminal.aside(&spent(&state.calls).to_string());
+    // The usage of a call stands below its streamed answer.
+    if !is_shown {
+        output.terminal.aside(&spent(&state.calls).to_string());
+    }
     Ok(Exit::Done)
 }
 

@@ -74,6 +74,10 @@ impl InterruptRequest {
         };
         let args = &self.request["action_request"]["args"];
         let fields = args.as_object().into_iter().flatten();
+        // The only text of a call, such as the body of an email, needs no name.
+        if let [(_, Json::String(text))] = fields.clone().collect::<Vec<_>>()[..] {
+            return format!("{action}: {text}");
+        }
         let fields = fields.map(|(name, value)| match value {
             Json::String(text) => format!("{name}: {text}"),
             Json::Array(items) => format!("{name}: {}", items.len()),

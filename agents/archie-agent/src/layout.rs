@@ -150,7 +150,16 @@ impl LineFlow {
 
     /// Adds text without line breaks.
     pub(crate) fn push(&mut self, text: &str, face: Face, width: usize, out: &mut String) {
-        for c in text.chars() {
+        // Where the command that the text is in ends.
+        let mut command_end = 0;
+        for (at, c) in text.char_indices() {
+            if c == '`' && at >= command_end {
+                command_end = at + command_length(&text[at..], width);
+            }
+            if at < command_end {
+                self.push_to_word(c, face);
+                continue;
+            }
             match c {
                 ' ' => {
                     self.end_word(width, out);
@@ -165,12 +174,16 @@ impl LineFlow {
                     if last.is_some_and(|last| may_break_between(last, c)) {
                         self.end_word(width, out);
                     }
-                    match self.word.last_mut() {
-                        Some((of, text)) if *of == face => text.push(c),
-                        _ => self.word.push((face, c.to_string())),
-                    }
+                    self.push_to_word(c, face);
                 }
             }
+        }
+    }
+
+    fn push_to_word(&mut self, c: char, face: Face) {
+        match self.word.last_mut() {
+            Some((of, text)) if *of == face => text.push(c),
+            _ => self.word.push((face, c.to_string())),
         }
     }
 
@@ -282,6 +295,16 @@ impl LineFlow {
     }
 }
 
+/// Returns the length of what the backtick at the beginning of a text opens, with both backticks, if it stays on one line: a
+/// command that continues on the next line could not be copied.
+fn command_length(text: &str, width: usize) -> usize {
+    let end = text[1..].find('`').map_or(0, |inner| inner + 2);
+    match columns(&text[..end]) <= width * 3 / 4 {
+        true => end,
+        false => 0,
+    }
+}
+
 /// Returns whether a line may break between two characters that no blank separates: next to a wide character, as in Chinese
 /// and Japanese, but not inside a sequence that makes one picture, nor before a closing mark.
 fn may_break_between(last: char, next: char) -> bool {
@@ -328,6 +351,15 @@ const DIGITS_MAX: usize = 9;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_stays_on_one_line_if_it_fits() {
+        let text = "Add one with `archie mcp add NAME` or so.";
+        assert_eq!(wrap(text, 32), "Add one with\n`archie mcp add NAME` or so.");
+        // It would leave most of the line before it empty.
+        assert_eq!(wrap(text, 24), "Add one with `archie mcp\nadd NAME` or so.");
+        assert_eq!(wrap("a lone ` is\na word", 8), "a lone `\nis\na word");
+    }
 
     #[test]
     fn lines_break_between_words_and_keep_their_indentation() {

@@ -62,6 +62,11 @@ pub trait AgentUi: Send + Sync {
         true
     }
 
+    /// Returns who gives the answers that are shown as they arrive, printed before each.
+    fn speaker(&self) -> &'static str {
+        "Agent: "
+    }
+
     /// Returns whether an idle thread is complete, so that only [`finish`](Self::finish) is left to call.
     fn is_finished(&self, _state: &Json) -> bool {
         true
@@ -130,6 +135,10 @@ pub struct Output<'a> {
     pub terminal: &'a dyn Terminal,
     /// Whether stdout carries only the result, as JSON.
     pub json: bool,
+    /// Progress of the run that was printed already, so that the result need not repeat it.
+    pub told: &'a [String],
+    /// Answer of a model that was printed as it arrived and is on the screen, or nothing.
+    pub streamed: &'a str,
 }
 
 impl Output<'_> {

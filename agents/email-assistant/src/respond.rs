@@ -20,6 +20,7 @@ use super::prompts::numbered;
 use super::state::{Ended, MailState, MailStateUpdate};
 use super::tools::{DONE, MailTools, QUESTION, Reply, SEND_EMAIL, specs};
 use super::triage::{cut, mail_labels, tell_cuts};
+use super::ui::marked_as_read;
 use super::{INTERRUPT_HANDLER, LLM_CALL, MARK_AS_READ, MailDeps};
 
 /// Node that asks the model for its next tool calls.
@@ -258,7 +259,7 @@ impl Node<MailState> for MarkAsReadNode {
             marked.map_err(|error| NodeError::retryable(format!("{error:#}")))
         })
         .await?;
-        cx.emit_live(AgentEvent::progress(format!("marked read {}", email.id)))?;
+        cx.emit_live(AgentEvent::progress(marked_as_read(&email.id)))?;
         Ok(done.marked_as_read(true).into())
     }
 }

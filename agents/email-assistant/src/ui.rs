@@ -53,6 +53,7 @@ impl AgentUi for EmailUi {
                 })),
                 false => summary(&state)
                     .iter()
+                    .filter(|line| !output.told.contains(line))
                     .for_each(|line| output.terminal.line(line)),
             }
             Ok(match state.ended {
@@ -61,6 +62,13 @@ impl AgentUi for EmailUi {
             })
         })
     }
+}
+
+/// Says that an email was marked as read. What follows `#` in an id distinguishes emails of a file in mbox format that claim the
+/// same Message-ID.
+pub(super) fn marked_as_read(id: &str) -> String {
+    let id = id.split('#').next().unwrap_or_default();
+    format!("marked read {id}")
 }
 
 /// Returns the effects, the memory changes and the ending of a thread, one line each.
@@ -105,9 +113,7 @@ fn summary(state: &MailState) -> Vec<String> {
     }
     if state.marked_as_read {
         let id = state.email_input["id"].as_str().unwrap_or_default();
-        // What follows `#` distinguishes emails of an mbox file that claim the same Message-ID.
-        let id = id.split('#').next().unwrap_or_default();
-        lines.push(format!("marked read {id}"));
+        lines.push(marked_as_read(id));
     }
     lines
 }

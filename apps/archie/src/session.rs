@@ -42,6 +42,14 @@ impl std::fmt::Debug for Session<'_> {
     }
 }
 
+/// What a person saw of a run while it was in progress.
+#[derive(Debug, Default)]
+struct ShownRun {
+    /// Text that the model wrote last.
+    streamed: String,
+    progress: Vec<String>,
+}
+
 /// Why a run stopped.
 enum RunEnd {
     Interrupted(Vec<InterruptRequest>),
@@ -54,6 +62,8 @@ impl Session<'_> {
         Output {
             terminal: self.terminal,
             json: self.json,
+            told: &[],
+            streamed: "",
         }
     }
 
@@ -129,15 +139,18 @@ impl Session<'_> {
         answer: Json,
     ) -> anyhow::Result<Exit> {
         let driven = self.answered(thread, interrupt, answer);
-        match self
-            .run_graph(agent, thread, driven, &mut String::new())
-            .await
-        {
+        let mut shown = ShownRun::default();
+        match self.run_graph(agent, thread, driven, &mut shown).await {
             Ok(RunEnd::Finished) => {
                 self.tell("answered, and the thread is finished");
                 // The answer is stored, so the result can also be written later.
                 let id = thread.id();
-                agent.ui().finish(&self.output(), thread).await.with_context(|| {
+                let output = Output {
+                    told: &shown.progress,
+                    streamed: &shown.streamed,
+                    ..self.output()
+                };
+                agent.ui().finish(&output, thread).await.with_context(|| {
                     format!("the answer is stored, but the result is not written; `archie resume {id}` writes it")
                 })
             }
@@ -199,16 +212,24 @@ impl Session<'_> {
         first: Driven<'t>,
     ) -> anyhow::Result<Exit> {
         let mut driven = first;
+        let mut shown = ShownRun::default();
         loop {
-            let mut streamed = String::new();
-            let interrupts = match self.run_graph(agent, thread, driven, &mut streamed).await? {
-                RunEnd::Finished => return agent.ui().finish(&self.output(), thread).await,
+            shown.streamed.clear();
+            let interrupts = match self.run_graph(agent, thread, driven, &mut shown).await? {
+                RunEnd::Finished => {
+                    let output = Output {
+                        told: &shown.progress,
+                        streamed: &shown.streamed,
+                        ..self.output()
+                    };
+                    return agent.ui().finish(&output, thread).await;
+                }
                 RunEnd::Interrupted(interrupts) => interrupts,
             };
             let interrupt = interrupts
                 .first()
                 .context("the thread is paused and asks nothing")?;
-            let Some(answer) = self.ask(agent, thread, interrupt, &streamed).await? else {
+            let Some(answer) = self.ask(agent, thread, interrupt, &shown.streamed).await? else {
                 return Ok(Exit::Paused);
             };
             driven = self.answered(thread, interrupt, answer);
@@ -270,11 +291,11 @@ impl Session<'_> {
         agent: &Agent,
         thread: &dyn AnyThread,
         mut driven: Driven<'_>,
-        streamed: &mut String,
+        shown: &mut ShownRun,
     ) -> anyhow::Result<RunEnd> {
         let before = thread.state(None).await?.map_or(Seq(0), |state| state.seq);
         let _running = RunningMark::set(self.app, thread.id());
-        let mut showing = std::pin::pin!(self.show(agent, thread, before, streamed));
+        let mut showing = std::pin::pin!(self.show(agent, thread, before, shown));
         let mut is_all_shown = false;
         let rest = loop {
             tokio::select! {
@@ -337,7 +358,7 @@ impl Session<'_> {
     }
 
     /// Shows live events until the run stops. Best effort: the log is authoritative.
-    async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, streamed: &mut String) {
+    async fn show(&self, agent: &Agent, thread: &dyn AnyThread, after: Seq, shown: &mut ShownRun) {
         let terminal = self.terminal;
         let begin = match self.app.settings.model {
             Some(_) => "waiting for the model",
@@ -353,9 +374,9 @@ impl Session<'_> {
                         if terminal.is_watched() && agent.ui().streams_tokens() =>
                     {
                         if waiting.take().is_some() {
-                            terminal.label("Agent: ");
+                            terminal.label(agent.ui().speaker());
                         }
-                        streamed.push_str(&text);
+                        shown.streamed.push_str(&text);
                         terminal.piece(&text);
                     }
                     Ok(AgentEvent::ModelProgress {
@@ -378,18 +399,19 @@ impl Session<'_> {
                     Ok(AgentEvent::Again { why }) => {
                         drop(waiting.take());
                         terminal.aside(&format!("({why}; asking again)"));
-                        streamed.clear();
+                        shown.streamed.clear();
                         waiting = Some(terminal.waiting("waiting for the model again"));
                     }
                     Ok(AgentEvent::Progress { text }) => {
                         // The spinner would overwrite the line.
                         drop(waiting.take());
                         self.tell(&text);
+                        shown.progress.push(text.into_owned());
                         waiting = Some(terminal.waiting("working"));
                     }
                     Ok(AgentEvent::ToolStarted { name, .. }) => {
                         terminal.pieces_end();
-                        streamed.clear();
+                        shown.streamed.clear();
                         drop(waiting.take());
                         waiting = Some(terminal.waiting(&format!("calling {name}")));
                     }
@@ -413,7 +435,7 @@ impl Session<'_> {
                 },
                 Ok(Event::Replaced { .. }) => {
                     terminal.pieces_end();
-                    streamed.clear();
+                    shown.streamed.clear();
                     waiting.get_or_insert_with(|| terminal.waiting("waiting for the model again"));
                 }
                 Ok(Event::Logged(seen)) if matches!(seen.what, StreamEventBody::Stopped(_)) => {

@@ -302,11 +302,11 @@ fn terminal_size() -> (usize, usize) {
 }
 
 fn size_of(terminal: impl AsFd) -> (usize, usize) {
+    // A terminal without a size, or with one half of it, says zero.
+    let or = |cells: u16, default| if cells > 0 { cells.into() } else { default };
     match rustix::termios::tcgetwinsize(terminal) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
-            (usize::from(size.ws_col), usize::from(size.ws_row))
-        }
-        _ => (80, 24),
+        Ok(size) => (or(size.ws_col, 80), or(size.ws_row, 24)),
+        Err(_) => (80, 24),
     }
 }
 

@@ -32,11 +32,19 @@ pub struct TraceExport {
 }
 
 struct ExportedThread {
-    thread: Arc<dyn AnyThread>,
+    source: TraceSource,
     /// When a command last asked for the thread.
     added: Mutex<Timestamp>,
     /// What each backend has received.
     sent: Vec<AsyncMutex<SentSpans>>,
+}
+
+/// Where the trace of a thread comes from.
+enum TraceSource {
+    /// A thread that a command works on: its trace grows.
+    Thread(Arc<dyn AnyThread>),
+    /// A run that has ended, as it was read then.
+    Ended(Box<AgentTrace>),
 }
 
 /// Trace of a thread, as it was read for a sweep.
@@ -100,16 +108,47 @@ impl TraceExport {
         }
         let now = now();
         let mut known = threads.iter();
-        if let Some(known) = known.find(|known| known.thread.id() == thread.id()) {
+        let is_it = |known: &&Arc<ExportedThread>| match &known.source {
+            TraceSource::Thread(found) => found.id() == thread.id(),
+            TraceSource::Ended(_) => false,
+        };
+        if let Some(known) = known.find(is_it) {
             *locked(&known.added) = now;
             return;
         }
-        let sent = self.backends.iter().map(|_| SentSpans::since(now));
-        threads.push(Arc::new(ExportedThread {
-            thread: thread.clone(),
-            added: Mutex::new(now),
+        threads.push(self.exported(TraceSource::Thread(thread.clone()), now));
+    }
+
+    /// Whether there is a backend.
+    pub fn is_on(&self) -> bool {
+        !self.backends.is_empty()
+    }
+
+    /// Whether what people, models and tools said is exported.
+    pub fn has_content(&self) -> bool {
+        self.has_content
+    }
+
+    /// Exports what happened since a time in a trace that was read when its last run had ended.
+    pub fn add_ended(&self, trace: AgentTrace, since: Timestamp) {
+        let mut threads = self.threads();
+        if self.backends.is_empty() {
+            return;
+        }
+        if threads.len() >= ENDED_MAX {
+            // A backend that is down must not fill the memory of a server. The log of the thread still has everything.
+            threads.remove(0);
+        }
+        threads.push(self.exported(TraceSource::Ended(Box::new(trace)), since));
+    }
+
+    fn exported(&self, source: TraceSource, since: Timestamp) -> Arc<ExportedThread> {
+        let sent = self.backends.iter().map(|_| SentSpans::since(since));
+        Arc::new(ExportedThread {
+            source,
+            added: Mutex::new(since),
             sent: sent.map(AsyncMutex::new).collect(),
-        }));
+        })
     }
 
     /// Runs some work, and exports the traces of its threads meanwhile and once more after it.
@@ -172,14 +211,10 @@ impl TraceExport {
     }
 
     async fn read(&self, exported: &ExportedThread) -> Result<AgentTrace, String> {
-        let thread = &*exported.thread;
-        let trace = thread.trace().await;
-        let mut trace =
-            trace.map_err(|error| format!("thread `{}` cannot be read: {error}", thread.id()))?;
-        if self.has_content {
-            add_content(&mut trace, thread).await;
+        match &exported.source {
+            TraceSource::Thread(thread) => read_trace(&**thread, self.has_content).await,
+            TraceSource::Ended(trace) => Ok((**trace).clone()),
         }
-        Ok(AgentTrace::from(trace))
     }
 
     /// Sends what one backend does not have yet. Returns the first failure; the other threads are sent nevertheless.
@@ -228,6 +263,9 @@ impl SweptTrace {
     /// Returns whether the last run has ended since a command asked for the thread. One that had ended before may be about to
     /// be followed by another.
     fn is_over(&self) -> bool {
+        if matches!(self.exported.source, TraceSource::Ended(_)) {
+            return true;
+        }
         let last = self.trace.as_trace().runs.last();
         let end = last.and_then(|run| run.end);
         end.is_some_and(|end| end >= *locked(&self.exported.added))
@@ -244,6 +282,17 @@ impl fmt::Debug for TraceExport {
             .field("backends", &self.backends)
             .finish_non_exhaustive()
     }
+}
+
+/// Reads the trace of a thread, with its state if that is wanted.
+pub async fn read_trace(thread: &dyn AnyThread, has_content: bool) -> Result<AgentTrace, String> {
+    let trace = thread.trace().await;
+    let mut trace =
+        trace.map_err(|error| format!("thread `{}` cannot be read: {error}", thread.id()))?;
+    if has_content {
+        add_content(&mut trace, thread).await;
+    }
+    Ok(AgentTrace::from(trace))
 }
 
 /// Adds the state of the thread to its last run, if that has ended.
@@ -335,6 +384,8 @@ const LAST: SweepKind = SweepKind {
     limit: Duration::from_secs(3),
     is_last: true,
 };
+/// Number of threads whose spans wait for a backend, before the oldest are given up.
+const ENDED_MAX: usize = 1_000;
 const CONTENT_BYTES_MAX: usize = 100_000;
 
 #[cfg(test)]

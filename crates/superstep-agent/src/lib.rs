@@ -41,6 +41,13 @@
 //! # }
 //! ```
 //!
+//! # In the book
+//!
+//! - [A first agent in ten minutes](../../book/html/docs/start/first-agent.html)
+//! - [Agents](../../book/html/docs/agents.html)
+//! - [Effects and tool classes](../../book/html/docs/concepts/effects-and-tool-classes.html)
+//! - [Test an agent](../../book/html/docs/howto/test-an-agent.html)
+//!
 //! [labels]: superstep_core::label
 
 mod agent;

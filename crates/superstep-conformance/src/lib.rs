@@ -26,6 +26,12 @@
 //! What the suite does not see: rule 4 (durability) needs a power cut, and damaged bytes need a hand in
 //! the database. Test those beside it.
 //!
+//! # In the book
+//!
+//! - [Test with kill points](../../book/html/docs/howto/test-with-kill-points.html)
+//! - [Write a checkpointer](../../book/html/docs/inside/write-a-checkpointer.html)
+//! - [Testing](../../book/html/docs/testing.html)
+//!
 //! [`Checkpointer`]: superstep_core::checkpoint::Checkpointer
 //! [`Store`]: superstep_core::store::Store
 

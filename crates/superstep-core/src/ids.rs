@@ -3,6 +3,7 @@
 //! Nothing here is random: ids of tasks and interrupts are derived from their position in the history, so a replay on another
 //! machine derives the same ones.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -40,6 +41,11 @@ impl NodeName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns where the text is. Clones of a name have the same address; other names of the same text have another.
+    pub(crate) fn address(&self) -> usize {
+        self.0.as_ptr().addr()
+    }
 }
 
 /// Whether `name` may name a node. A `const fn`, so that an invalid name in a constant does not compile.
@@ -62,7 +68,7 @@ pub(crate) const fn is_node_name(name: &str) -> bool {
 }
 
 /// The id of a thread: its tenant and its name.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ThreadId {
     tenant: Arc<str>,
     name: Arc<str>,
@@ -103,6 +109,24 @@ impl ThreadId {
     /// Returns the thread's name, without the tenant.
     pub fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// By tenant, then by name.
+impl Ord for ThreadId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Most programs have no tenants, and searching a map compares many ids.
+        let tenants = match self.tenant.is_empty() && other.tenant.is_empty() {
+            true => Ordering::Equal,
+            false => self.tenant.cmp(&other.tenant),
+        };
+        tenants.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for ThreadId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -366,14 +390,28 @@ impl InterruptId {
 
 /// Hashes parts with their lengths, so that no two lists of parts have the same hash input.
 fn derive(domain: &str, parts: &[&[u8]]) -> [u8; 16] {
-    let bytes = parts.iter().map(|part| 8 + part.len()).sum::<usize>();
-    let mut text = Vec::with_capacity(domain.len() + bytes);
-    text.extend_from_slice(domain.as_bytes());
+    let bytes = domain.len() + parts.iter().map(|part| 8 + part.len()).sum::<usize>();
+    // The parts of nearly every id fit on the stack.
+    let (mut short, mut long) = ([0; 256], Vec::new());
+    let text = match short.get_mut(..bytes) {
+        Some(short) => short,
+        None => {
+            long.resize(bytes, 0);
+            &mut long[..]
+        }
+    };
+    let mut rest = &mut *text;
+    let mut append = |part: &[u8]| {
+        let (here, after) = std::mem::take(&mut rest).split_at_mut(part.len());
+        here.copy_from_slice(part);
+        rest = after;
+    };
+    append(domain.as_bytes());
     for part in parts {
-        text.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        text.extend_from_slice(part);
+        append(&(part.len() as u64).to_le_bytes());
+        append(part);
     }
-    xxh3_128(&text).to_be_bytes()
+    xxh3_128(text).to_be_bytes()
 }
 
 /// The number of a log entry within its thread, from 1; 0 is "nothing yet".

@@ -78,6 +78,13 @@
 //! [`State`], [`Graph`], [`Node`] and [`NodeCx`] are what graphs are written with. [`run`] is the state machine, [`checkpoint`]
 //! the interface to stores and the stored format, [`driver`] the interface to drivers, [`error`] every error with its code.
 //! [`label`] tracks where values come from, [`schema`] checks answers.
+//!
+//! # In the book
+//!
+//! - [Follow one superstep](../../book/html/docs/inside/a-superstep.html)
+//! - [Graphs and supersteps](../../book/html/docs/concepts/graphs-and-supersteps.html)
+//! - [Write a driver or an engine](../../book/html/docs/inside/write-a-driver.html)
+//! - [Stored format](../../book/html/docs/stored-format.html)
 // The code that `derive(State)` writes refers to this crate as `superstep_core`, inside this crate too.
 extern crate self as superstep_core;
 
@@ -95,6 +102,7 @@ pub mod node;
 pub mod registry;
 pub mod run;
 pub mod schema;
+mod scratch;
 pub mod state;
 pub mod store;
 pub mod trace;
@@ -126,6 +134,7 @@ pub mod __private {
     pub use crate::error::node::chain;
     pub use crate::ids::shorten;
     pub use crate::lock::lock;
+    pub use crate::state::reads_back::{ReadBack, ReadBackUnknown};
     pub use serde;
     pub use serde_json;
 }

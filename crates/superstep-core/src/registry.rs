@@ -290,6 +290,16 @@ pub trait Registry: Send + Sync + 'static {
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>>;
 
+    /// Takes deliveries as [`take_deliveries`](Self::take_deliveries) does, but none of the tenants that are `skipped`: as many of
+    /// theirs are being attempted as may be at once.
+    fn take_deliveries_except<'a>(
+        &'a self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>>;
+
     /// Stores what came of an attempt. Returns whether it did: not if the delivery was taken again or repeated since
     /// ([`Delivery::awaits_end_of`]), is not pending, or does not exist.
     fn end_attempt<'a>(
@@ -345,6 +355,14 @@ pub trait Registry: Send + Sync + 'static {
         after: u64,
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>>;
+
+    /// Deletes the entries of a tenant's audit log up to and including one, and returns how many there were. Deletes nothing unless
+    /// the log has an entry with this number and this hash before its last one: the end of a log stays.
+    fn prune_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        through: AuditHead,
+    ) -> BoxFuture<'a, CheckpointResult<u64>>;
 
     /// Returns the tenants that have an audit log, in order.
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>>;

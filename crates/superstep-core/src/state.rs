@@ -13,6 +13,7 @@ pub use fields::Fields;
 pub use schema::StateSchema;
 
 mod fields;
+pub(crate) mod reads_back;
 mod schema;
 
 /// The state of a graph: a plain struct with one channel per field.
@@ -33,6 +34,10 @@ pub trait State: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 
 
     /// Reduced channels whose reducer may produce a value that cannot be stored, such as a sum of floats that overflows.
     const RISKY_FOLDS: ChannelSet = ChannelSet::EMPTY;
+
+    /// Channels whose every value reads back from its stored form exactly as it was written. An update of these alone is not
+    /// read back before it counts. Default: none.
+    const READ_BACK_EXACTLY: ChannelSet = ChannelSet::EMPTY;
 
     /// Returns the name of a channel in `folded` whose value cannot be stored after a reducer ran. Called for
     /// [`State::RISKY_FOLDS`] only.

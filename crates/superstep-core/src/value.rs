@@ -3,7 +3,7 @@
 //! Everything that is stored or crosses a process is one of these. Encoding refuses a value that could not be read back: a
 //! number that is not finite, a key that is not text, nesting beyond the reader's limit.
 
-mod walk;
+mod json;
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ValueError;
 use crate::label::Floor;
+use crate::scratch::with_scratch;
+use json::NotFinite;
 
 /// A value in its stored form: one codec byte, then its bytes. Cheap to clone.
 ///
@@ -38,9 +40,6 @@ pub(crate) struct Encoded<T> {
 
 const CODEC_JSON: u8 = 1;
 
-/// Capacity for a typical update, so that its buffer need not grow while it is written.
-const BYTES_EXPECTED: usize = 512;
-
 impl Value {
     /// Encodes a value, and checks that it can be read back as the same type.
     pub fn encode<T: Serialize + DeserializeOwned>(value: &T) -> Result<Self, ValueError> {
@@ -50,7 +49,7 @@ impl Value {
     /// Encodes a value as plain JSON, readable without its type.
     pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
         // Checked before the conversion to JSON, which turns numbers that are not finite into null.
-        walk::check(value)?;
+        json::write(&mut Vec::new(), value, NotFinite::Refuse)?;
         let mut json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
             source: source.into(),
         })?;
@@ -64,8 +63,7 @@ impl Value {
     pub(crate) fn encode_and_read_back<T: Serialize + DeserializeOwned>(
         value: &T,
     ) -> Result<Encoded<T>, ValueError> {
-        let floor = walk::check(value)?;
-        let value = Self::encode_unchecked(value)?;
+        let (value, floor) = Self::encode_checked(value)?;
         let read_back = value.decode()?;
         Ok(Encoded {
             value,
@@ -74,14 +72,34 @@ impl Value {
         })
     }
 
+    /// Encodes a value of a type that is known to read back, if JSON can hold it.
+    pub(crate) fn encode_checked<T: Serialize>(value: &T) -> Result<(Self, Floor), ValueError> {
+        Self::encode_as(value, NotFinite::Refuse)
+    }
+
     /// Encodes a value that was decoded before, so it is known to survive.
     pub(crate) fn encode_unchecked<T: Serialize>(value: &T) -> Result<Self, ValueError> {
-        let mut bytes = Vec::with_capacity(BYTES_EXPECTED);
-        bytes.push(CODEC_JSON);
-        serde_json::to_writer(&mut bytes, value).map_err(|source| ValueError::Encode {
-            source: source.into(),
-        })?;
-        Ok(Self(bytes.into()))
+        Self::encode_as(value, NotFinite::WriteNull).map(|(value, _)| value)
+    }
+
+    fn encode_as<T: Serialize>(
+        value: &T,
+        not_finite: NotFinite,
+    ) -> Result<(Self, Floor), ValueError> {
+        with_scratch(|bytes| {
+            bytes.push(CODEC_JSON);
+            let floor = json::write(bytes, value, not_finite)?;
+            Ok((Self(bytes.as_slice().into()), floor))
+        })
+    }
+
+    /// Encodes a value that was decoded before, unless it is longer than this, codec included. Stops at that length, so the
+    /// cost does not grow with the value.
+    pub(crate) fn encode_short<T: Serialize>(value: &T, bytes_max: usize) -> Option<Self> {
+        with_scratch(|bytes| {
+            bytes.push(CODEC_JSON);
+            json::write_short(bytes, value, bytes_max).then(|| Self(bytes.as_slice().into()))
+        })
     }
 
     /// Decodes the value as a type.

@@ -727,3 +727,64 @@ fn the_schema_has_the_channels_that_are_stored_between_supersteps() {
 fn what_is_refused_is_refused_in_words_of_our_domain() {
     trybuild::TestCases::new().compile_fail("tests/derive/*.rs");
 }
+
+mod exact {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use superstep_core::State;
+
+    /// Named like the standard one, and stores less than it holds.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    pub(crate) struct String(pub(crate) u8);
+
+    impl Serialize for String {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_u8(self.0 / 2)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for String {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            u8::deserialize(deserializer).map(Self)
+        }
+    }
+
+    #[derive(Clone, Debug, Default, State)]
+    #[state(crate = superstep_core)]
+    pub(crate) struct Shadowed {
+        own: String,
+        #[state(append)]
+        many: Vec<String>,
+    }
+
+    type Text = std::string::String;
+
+    #[derive(Clone, Debug, Default, State)]
+    #[state(crate = superstep_core)]
+    pub(crate) struct Mixed {
+        text: Text,
+        #[state(append)]
+        notes: Vec<Text>,
+        maybe: Option<u64>,
+        #[state(reduce = i64::max)]
+        top: i64,
+        ratio: f64,
+        nested: Option<Option<u8>>,
+        by_name: BTreeMap<Text, u8>,
+        #[state(untracked)]
+        pub(crate) local: u8,
+    }
+}
+
+#[test]
+fn only_channels_that_read_back_as_they_were_written_are_known_to_by_their_type_and_not_its_name() {
+    let known = |names: &[u32]| {
+        let add = |set: ChannelSet, index: &u32| set.with(*index, true);
+        names.iter().fold(ChannelSet::EMPTY, add)
+    };
+    assert_eq!(exact::Mixed::default().local, 0);
+    assert_eq!(exact::Mixed::READ_BACK_EXACTLY, known(&[0, 1, 2, 3]));
+    assert_eq!(exact::Shadowed::READ_BACK_EXACTLY, ChannelSet::EMPTY);
+    assert_eq!(by_hand::Review::READ_BACK_EXACTLY, ChannelSet::EMPTY);
+}

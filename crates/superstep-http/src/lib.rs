@@ -8,6 +8,11 @@
 //! - These origins and no others. A host written as an IP address needs no resolver and is called only if the list has exactly that
 //!   address, so a private address is called only if the list has it as an IP address.
 //! - The internet: every origin whose addresses are all public, and the hosts that the list names as exceptions.
+//!
+//! # In the book
+//!
+//! - [atris, which asks APIs](../../book/html/docs/atris.html)
+//! - [Webhooks of the server](../../book/html/docs/server.html)
 
 mod address;
 mod allowed;

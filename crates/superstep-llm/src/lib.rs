@@ -22,6 +22,12 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # In the book
+//!
+//! - [Models](../../book/html/docs/models.html)
+//! - [Run a local model well](../../book/html/docs/howto/run-a-local-model.html)
+//! - [Get structured output](../../book/html/docs/howto/get-structured-output.html)
 
 pub mod cassette;
 mod embed;

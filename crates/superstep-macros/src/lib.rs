@@ -6,6 +6,10 @@
 //!
 //! There are two halves: `parse` reads the struct and its attributes into a model and finds every problem; `write` turns a
 //! valid model into code, and never fails. `tool` does both for `#[tool]`, which is much smaller.
+//!
+//! # In the book
+//!
+//! - [State and channels](../../book/html/docs/concepts/state-and-channels.html)
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, ItemFn, parse_macro_input};

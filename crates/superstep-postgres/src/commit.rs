@@ -30,11 +30,11 @@ use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, TaskId, ThreadId};
 use tokio_postgres::Row;
 
-use self::statement::{Kind, Values, statement};
+use self::statement::{Kind, Values, params, parts, statement};
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::place::{Place, Places};
-use crate::pool::Params;
+use crate::pool::{Params, StatementKey};
 use crate::read::{self, answer_of, count, number, text};
 
 /// Applies a commit, or detects that it was applied before.
@@ -89,20 +89,29 @@ async fn apply(
     kind: Kind,
 ) -> Result<Option<Saved>, Fault> {
     let values = Values::of(commit, kind, place.id);
-    let (sql, params) = statement(&values, commit, kind);
-    let sql = place.address(&sql) + " FROM head";
+    let params = params(&values, commit, kind);
+    let sql = || place.address(&statement(&values, commit, kind).0) + " FROM head";
     let (head, told) = match (kind, commit.head.status) {
         (Kind::Claim, _) => {
+            let sql = sql();
             let records = place.address(RECORDS);
             let read: (&str, Params<'_>) = (&records, &[&place.id]);
             places.pool.write_then_read((&sql, &params), read).await?
         }
         (_, Status::Paused) => {
+            let sql = sql();
             let answers = place.address(ANSWERS);
             let read: (&str, Params<'_>) = (&answers, &[&values.tenant, &values.name, &place.id]);
             places.pool.write_then_read((&sql, &params), read).await?
         }
-        _ => (places.pool.write(&sql, &params).await?, Vec::new()),
+        _ => {
+            let key = StatementKey {
+                parts: parts(&values, commit, kind),
+                partitions: place.partitions,
+            };
+            let written = places.pool.write_by_key(key, sql, &params).await?;
+            (written, Vec::new())
+        }
     };
     let Some(head) = head.first() else {
         return Ok(None);

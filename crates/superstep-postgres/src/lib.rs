@@ -36,6 +36,12 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # In the book
+//!
+//! - [Deployment shapes](../../book/html/docs/deploy.html)
+//! - [Move threads to another database](../../book/html/docs/howto/move-threads.html)
+//! - [Scale](../../book/html/docs/scale.html)
 
 mod admin;
 mod archive;

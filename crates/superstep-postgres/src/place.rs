@@ -31,11 +31,13 @@ use crate::pool::Pool;
 pub(crate) struct Place {
     /// Number of the thread.
     pub(crate) id: i64,
-    partitions: Option<Partitions>,
+    /// Partitions that statements name; `None` if they name whole tables.
+    pub(crate) partitions: Option<Partitions>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Partitions {
+/// The partitions that contain a thread's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Partitions {
     of_thread: u32,
     of_rest: u32,
 }

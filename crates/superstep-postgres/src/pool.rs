@@ -27,6 +27,7 @@ use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Row, Statement, Tran
 
 use crate::Options;
 use crate::fault::{Fault, PostgresError};
+use crate::place::Partitions;
 
 /// Values for the parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -66,10 +67,28 @@ struct Attempt {
 /// What came of an attempt; `None` while it is under way.
 type AttemptOutcome = watch::Receiver<Option<Result<Arc<Link>, Arc<dyn Error + Send + Sync>>>>;
 
+/// The prepared statements of a connection.
+#[derive(Default)]
+struct Statements {
+    by_text: HashMap<Box<str>, Statement>,
+    /// Some of the same, for callers that need not build the text.
+    by_key: HashMap<StatementKey, Statement>,
+}
+
+/// What the text of a commit's statement depends on: two statements with the same key have the same text. A text that is
+/// prepared already need be neither built nor hashed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct StatementKey {
+    /// The parts of the statement, as bits.
+    pub(crate) parts: u16,
+    /// The partitions that it names.
+    pub(crate) partitions: Option<Partitions>,
+}
+
 /// A single connection.
 pub(crate) struct Link {
     client: Client,
-    statements: Mutex<HashMap<Box<str>, Statement>>,
+    statements: Mutex<Statements>,
     /// Drives the connection. Ends by itself, after a clean goodbye to the server, when the client is dropped.
     tasks: JoinSet<()>,
     abort: AbortHandle,
@@ -107,6 +126,23 @@ impl Pool {
         let _busy = slot.enter();
         let link = self.link(slot).await?;
         self.in_time(&link, link.query(sql, params)).await
+    }
+
+    /// Runs the statement of a key like [`write`](Self::write). `sql` builds its text, if the connection has not prepared it.
+    pub(crate) async fn write_by_key(
+        &self,
+        key: StatementKey,
+        sql: impl Fn() -> String,
+        params: Params<'_>,
+    ) -> Result<Vec<Row>, Fault> {
+        let slot = self.least_busy();
+        let _busy = slot.enter();
+        let link = self.link(slot).await?;
+        let query = async {
+            let statement = link.prepare_by_key(key, sql).await?;
+            Ok(link.client.query(&statement, params).await?)
+        };
+        self.in_time(&link, query).await
     }
 
     /// Runs a statement that may change something, and a read that sees the result of the first. They are sent together, each
@@ -357,16 +393,30 @@ impl Link {
     }
 
     async fn prepare(&self, sql: &str) -> Result<Statement, Fault> {
-        if let Some(statement) = lock(&self.statements).get(sql) {
+        if let Some(statement) = lock(&self.statements).by_text.get(sql) {
             return Ok(statement.clone());
         }
         let statement = self.client.prepare(sql).await?;
         let mut statements = lock(&self.statements);
-        if statements.len() >= STATEMENTS_MAX {
+        if statements.by_text.len() >= STATEMENTS_MAX {
             // Drops all of them: it is rare, and those in use are soon prepared again.
-            statements.clear();
+            *statements = Statements::default();
         }
-        statements.insert(sql.into(), statement.clone());
+        statements.by_text.insert(sql.into(), statement.clone());
+        Ok(statement)
+    }
+
+    async fn prepare_by_key(
+        &self,
+        key: StatementKey,
+        sql: impl Fn() -> String,
+    ) -> Result<Statement, Fault> {
+        if let Some(statement) = lock(&self.statements).by_key.get(&key) {
+            return Ok(statement.clone());
+        }
+        let statement = self.prepare(&sql()).await?;
+        let mut statements = lock(&self.statements);
+        statements.by_key.insert(key, statement.clone());
         Ok(statement)
     }
 }

@@ -307,7 +307,17 @@ impl Registry for Postgres {
         again: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
-        Box::pin(async move { Ok(deliveries::take(&self.pool, now, again, limit).await?) })
+        self.take_deliveries_except(now, again, limit, &[])
+    }
+
+    fn take_deliveries_except<'a>(
+        &'a self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(deliveries::take(&self.pool, now, again, limit, skipped).await?) })
     }
 
     fn end_attempt<'a>(
@@ -371,6 +381,14 @@ impl Registry for Postgres {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
         Box::pin(async move { Ok(audit::list(&self.pool, tenant, after, limit).await?) })
+    }
+
+    fn prune_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        through: AuditHead,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(audit::prune(&self.pool, tenant, through).await?) })
     }
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {

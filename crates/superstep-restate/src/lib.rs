@@ -35,6 +35,11 @@
 //! # }
 //! ```
 //!
+//! # In the book
+//!
+//! - [Cluster](../../book/html/docs/cluster.html)
+//! - [Local and cluster](../../book/html/docs/concepts/local-and-cluster.html)
+//!
 //! [Restate]: https://restate.dev
 
 mod client;

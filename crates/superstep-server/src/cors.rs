@@ -5,8 +5,7 @@
 //! and frames, but for them browsers say with `Sec-Fetch-Site` whether the page is of another site.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -15,7 +14,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 
-use crate::App;
+use crate::Shared;
 use crate::error::ApiError;
 use crate::routes::table::FoundRoute;
 
@@ -96,13 +95,16 @@ impl AllowedOrigins {
             let header = request.headers().get(name);
             header.is_some_and(|found| found.as_bytes() == value.as_bytes())
         };
+        if !is("sec-fetch-site", "cross-site") {
+            return None;
+        }
         let is_followed_link = is("sec-fetch-mode", "navigate") && is("sec-fetch-dest", "document");
-        let is_open = match FoundRoute::of(request) {
+        let is_open = || match FoundRoute::of(request) {
             FoundRoute::Listed(route) => route.needs.is_empty(),
             FoundRoute::OtherMethod | FoundRoute::NotListed | FoundRoute::None => true,
         };
         let allows_all = self.origins.iter().any(|origin| origin == "*");
-        if !is("sec-fetch-site", "cross-site") || allows_all || (is_followed_link && is_open) {
+        if allows_all || (is_followed_link && is_open()) {
             return None;
         }
         let why = "pages of other sites may not use this server";
@@ -110,8 +112,16 @@ impl AllowedOrigins {
     }
 }
 
-/// Refuses requests of pages that may not use the server, answers preflight requests, and marks responses as readable.
-pub(crate) async fn check_origin(State(app): State<App>, request: Request, next: Next) -> Response {
+/// Refuses requests of pages that may not use the server, answers preflight requests, lets others be answered, and marks responses as
+/// readable.
+pub(crate) async fn check_origin<Answering>(
+    app: &Shared,
+    request: Request,
+    answer: impl FnOnce(Request) -> Answering,
+) -> Response
+where
+    Answering: Future<Output = Response>,
+{
     if let Some(refusal) = app.origins.refusal(&request) {
         return refusal.into_response();
     }
@@ -121,7 +131,7 @@ pub(crate) async fn check_origin(State(app): State<App>, request: Request, next:
         request.method() == Method::OPTIONS && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match is_preflight {
         true => preflight(headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned()),
-        false => next.run(request).await,
+        false => answer(request).await,
     };
     let headers = response.headers_mut();
     headers.append(VARY, HeaderValue::from_static("Origin"));

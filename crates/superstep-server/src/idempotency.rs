@@ -83,14 +83,22 @@ impl<T: DeserializeOwned + Send> FromRequest<App> for Keyed<T> {
     async fn from_request(request: Request, app: &App) -> ApiResult<Self> {
         let (mut parts, body) = request.into_parts();
         let caller = Caller::from_request_parts(&mut parts, app).await?;
-        let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-        let headers = parts.headers.clone();
+        // Most requests have no key, and need no copy of their head.
+        let head = parts.headers.contains_key(HEADER).then(|| {
+            let path = parts.uri.path().to_owned();
+            (parts.headers.clone(), parts.method.clone(), path)
+        });
         let bytes = Bytes::from_request(Request::from_parts(parts, body), app).await;
         let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // Before the key is stored: a body that is not valid does not use it up.
         let body = read_body(&bytes)?;
-        let key = claim(app, &caller, &headers, &method, &path, text).await?;
+        let key = match &head {
+            Some((headers, method, path)) => {
+                let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+                claim(app, &caller, headers, method, path, text).await?
+            }
+            None => None,
+        };
         Ok(Self { key, body })
     }
 }

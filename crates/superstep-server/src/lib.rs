@@ -67,6 +67,13 @@
 //!
 //! [`Server`] and [`ServerBuilder`] are the public interface, with [`ThreadFiles`] for the files of threads. Inside: `routes` has a file for each resource, `start` is the one
 //! way to submit a run, `history` turns the log into checkpoints, `wire` has the JSON forms.
+//!
+//! # In the book
+//!
+//! - [A first deploy in ten minutes](../../book/html/docs/start/first-deploy.html)
+//! - [The server](../../book/html/docs/server.html)
+//! - [Operate the server](../../book/html/docs/operate-server.html)
+//! - [Compatibility](../../book/html/docs/compatibility.html)
 
 mod a2a;
 mod access_log;
@@ -78,6 +85,7 @@ mod background;
 mod caller;
 mod cors;
 mod cron;
+mod deadline;
 mod error;
 mod feed;
 mod files;
@@ -103,19 +111,18 @@ mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn_with_state;
 use http::StatusCode;
 use superstep::graph::Definition;
 use superstep::registry::Registry;
 use superstep::store::Store;
-use superstep::{DriveError, QueueOptions, RunQueue, Runtime};
+use superstep::{DriveError, QueueOptions, RunEndHook, RunQueue, Runtime};
 use superstep_http::NameResolver;
 use tokio::sync::Notify;
 
@@ -131,7 +138,9 @@ use crate::quotas::Quotas;
 use crate::webhooks::{EndHook, WebhookSettings, Webhooks};
 
 pub use crate::access_log::AccessRecord;
-pub use crate::audit::{AuditKey, AuditProblem, AuditVerifier, verify_audit_log};
+pub use crate::audit::{
+    AuditKey, AuditProblem, AuditVerifier, PrunedAudit, prune_audit_log, verify_audit_log,
+};
 pub use crate::auth::{ApiKeyError, ApiKeyRequest, Authentication, IssuedApiKey, PolicyError};
 pub use crate::files::{
     BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
@@ -166,6 +175,7 @@ pub struct ServerBuilder {
     connections_max: usize,
     /// The key of the audit log, if there is one; `None` if there is no audit log.
     audit: Option<Option<AuditKey>>,
+    end_hooks: Vec<Arc<dyn RunEndHook>>,
     public_routes: Router,
 }
 
@@ -174,7 +184,8 @@ impl Server {
     ///
     /// One process at a time may serve a registry: it executes the runs in it. The databases of `superstep-sqlite` and
     /// `superstep-postgres` have a lock for that. If the runtime has an [engine](superstep::RuntimeBuilder::engine), any number of
-    /// servers may serve one registry.
+    /// servers may serve one registry, also with different graphs: each leaves the runs and crons of graphs that it does not serve to
+    /// the others.
     pub fn builder(runtime: Runtime, registry: Arc<dyn Registry>) -> ServerBuilder {
         ServerBuilder {
             runtime,
@@ -191,13 +202,16 @@ impl Server {
             access_log: None,
             connections_max: CONNECTIONS_MAX,
             audit: None,
+            end_hooks: Vec::new(),
             public_routes: Router::new(),
         }
     }
 
     /// Returns the routes, to be served with `axum::serve` or nested into another router.
     pub fn router(&self) -> Router {
-        Router::new()
+        // Every layer costs each request copies of all layers inside of it, so there are only those that have something to do.
+        let app = &self.app;
+        let mut router = Router::new()
             .merge(routes::routes())
             .merge(stream::routes())
             .merge(protocol::routes())
@@ -206,23 +220,24 @@ impl Server {
             .merge(ag_ui::routes())
             .merge(a2a::routes())
             .fallback(not_found)
-            .method_not_allowed_fallback(not_allowed)
-            // Both inside of what authenticates: the tenant must be known. A request that is refused is not recorded.
-            .layer(from_fn_with_state(self.app.clone(), audit::record_request))
-            .layer(from_fn_with_state(self.app.clone(), quotas::check_quota))
-            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-            .layer(from_fn_with_state(self.app.clone(), auth::check_caller))
+            .method_not_allowed_fallback(not_allowed);
+        // Both inside of what authenticates: the tenant must be known. A request that is refused is not recorded.
+        if app.audit.is_some() {
+            router = router.layer(from_fn_with_state(app.clone(), audit::record_request));
+        }
+        if app.wants_callers() {
+            router = router.layer(from_fn_with_state(app.clone(), quotas::check_quota));
+        }
+        router = router.layer(DefaultBodyLimit::max(BODY_BYTES_MAX));
+        if app.authenticator.is_some() {
+            router = router.layer(from_fn_with_state(app.clone(), auth::check_caller));
+        }
+        router
             // Everyone who may reach the server at all gets these.
             .merge(self.public_routes.clone().with_state(()))
-            .layer(from_fn_with_state(self.app.clone(), count_request))
-            // Outside, so that errors can be read by scripts of other origins too.
-            .layer(from_fn_with_state(self.app.clone(), cors::check_origin))
             // Outermost, so that every request is logged, refused or not.
-            .layer(from_fn_with_state(
-                self.app.clone(),
-                request_scope::open_scope,
-            ))
-            .with_state(self.app.clone())
+            .layer(from_fn_with_state(app.clone(), request_scope::open_scope))
+            .with_state(app.clone())
     }
 
     /// Serves requests until `stop` resolves, then drains. Connections that are still open 10 seconds after that are cut.
@@ -392,6 +407,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Calls a hook before the end of each run is stored, for example to export the traces of its thread. Default: none.
+    #[must_use]
+    pub fn end_hook(mut self, hook: Arc<dyn RunEndHook>) -> Self {
+        self.end_hooks.push(hook);
+        self
+    }
+
     /// Sets how many connections [`Server::serve`] has open at once; further ones wait to be accepted. At least 1. Default: 20,000.
     #[must_use]
     pub fn connections(mut self, connections_max: usize) -> Self {
@@ -434,6 +456,9 @@ impl ServerBuilder {
                 log: log.clone(),
             }));
         }
+        for hook in self.end_hooks {
+            options = options.end_hook(hook);
+        }
         let queue = RunQueue::start_with(&self.runtime, self.registry, options).await?;
         let app = Arc::new(Shared {
             runtime: self.runtime,
@@ -461,6 +486,7 @@ impl ServerBuilder {
         hook.attach(&app);
         background::start_upkeep(&app);
         cron::start_timer(&app);
+        deadline::start(&app);
         webhooks::start_sender(&app);
         Ok(Server {
             app,
@@ -514,6 +540,11 @@ impl Shared {
     pub(crate) fn registry(&self) -> &Arc<dyn Registry> {
         self.queue.registry()
     }
+
+    /// Whether anything asks who sent a request, besides the handlers.
+    fn wants_callers(&self) -> bool {
+        self.audit.is_some() || self.access_log.is_some() || self.quotas.limits_requests()
+    }
 }
 
 /// The state of the router.
@@ -539,19 +570,12 @@ async fn drain(app: &Shared) {
     app.queue.drain().await;
     // Streams are cut, not ended: clients reconnect after a broken connection only.
     app.feeds.drain();
+    // After the last run has ended, so that its delivery may still be sent from here.
+    app.webhooks.stop_sending().await;
     app.background.stop();
     if let Some(audit) = &app.audit {
         audit.flush().await;
     }
-}
-
-async fn count_request(State(app): State<App>, request: Request, next: Next) -> Response {
-    app.counters.requests.fetch_add(1, Ordering::Relaxed);
-    let response = next.run(request).await;
-    if response.status().is_server_error() {
-        app.counters.failures.fetch_add(1, Ordering::Relaxed);
-    }
-    response
 }
 
 async fn not_found() -> ApiError {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value as Json};
 use superstep::ThreadId;
 use superstep::checkpoint::{NewThread, ThreadRow};
-use superstep::registry::{Assistant, CronRow};
+use superstep::registry::{Assistant, CronRow, Delivery};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -37,6 +37,15 @@ impl Caller {
         self.is_own(assistant.metadata.get(OWNER))
     }
 
+    /// Whether the run whose end is delivered was the caller's own. The run itself may have been deleted since.
+    pub(crate) fn owns_delivery(&self, delivery: &Delivery) -> bool {
+        if self.owner.is_none() {
+            return true;
+        }
+        let body: Option<Json> = serde_json::from_str(&delivery.new.body).ok();
+        self.is_own(body.as_ref().and_then(|body| body["metadata"].get(OWNER)))
+    }
+
     /// Makes the caller the owner of what has this metadata, whatever the request says.
     pub(crate) fn mark_own(&self, metadata: &mut Map<String, Json>) {
         if let Some(owner) = &self.owner {
@@ -56,7 +65,7 @@ impl Caller {
         Ok((!wanted.is_empty()).then_some(Json::Object(wanted)))
     }
 
-    /// Refuses a caller that reaches only what is its own, for what shows the whole tenant.
+    /// Refuses a caller that reaches only what is its own, for what is the whole tenant's.
     pub(crate) fn refuse_restricted(&self) -> ApiResult<()> {
         match self.owner {
             Some(_) => Err(ApiError::forbidden(
@@ -74,6 +83,17 @@ impl Caller {
         match thread::find(app, id).await? {
             Some(row) if !self.owns_thread(&row) => Err(ApiError::no_thread(id)),
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Refuses a thread that is not the caller's own, also if it does not exist.
+    pub(crate) async fn require_own_thread(&self, app: &Shared, id: &ThreadId) -> ApiResult<()> {
+        if self.owner.is_none() {
+            return Ok(());
+        }
+        match thread::find(app, id).await? {
+            Some(row) if self.owns_thread(&row) => Ok(()),
+            Some(_) | None => Err(ApiError::no_thread(id)),
         }
     }
 

@@ -93,7 +93,7 @@ impl Quotas {
     }
 
     /// Whether requests are limited at all. If not, nothing is kept of them.
-    fn limits_requests(&self) -> bool {
+    pub(crate) fn limits_requests(&self) -> bool {
         self.limits.open_requests.is_some() || self.limits.requests_per_second.is_some()
     }
 

@@ -1,8 +1,8 @@
 //! A request from its head to the end of its response: its id, who sent it, and what came of it.
 //!
-//! The outermost layer of the router makes a [`RequestScope`], and the body of the response holds it. Whatever works for the
-//! request finds it with [`RequestScope::current`]. The request is over when nothing holds its scope any more: then it is counted
-//! as closed, and written to the access log.
+//! The outermost layer of the router makes a [`RequestScope`], and the body of the response holds it if it is a stream, or if
+//! something measures it. Whatever works for the request finds it with [`RequestScope::current`]. The request is over when nothing
+//! holds its scope any more: then it is counted as closed, and written to the access log.
 
 use std::fmt;
 use std::pin::Pin;
@@ -21,11 +21,12 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use superstep::trace::CallerSpan;
 use uuid::Uuid;
 
-use crate::App;
 use crate::access_log::{AccessLog, AccessRecord};
 use crate::caller::Caller;
+use crate::cors::check_origin;
 use crate::quotas::OpenRequest;
 use crate::routes::table::{ApiRoute, FoundRoute};
+use crate::{App, Shared};
 
 tokio::task_local! {
     static SCOPE: Arc<RequestScope>;
@@ -39,7 +40,7 @@ pub(crate) struct RequestScope {
     pub(crate) caller_span: Option<CallerSpan>,
     method: Method,
     /// The path of the route, with the names of its parameters; `None` if there is no such route.
-    route: Option<String>,
+    route: Option<MatchedPath>,
     found: FoundRoute,
     started: Instant,
     /// Zero before the response began.
@@ -61,7 +62,7 @@ impl RequestScope {
             id: request_id(request.headers()),
             caller_span: caller_span(request.headers()),
             method: request.method().clone(),
-            route: route.map(|route| route.as_str().to_owned()),
+            route: route.cloned(),
             found: FoundRoute::of(request),
             started: Instant::now(),
             status: AtomicU16::new(0),
@@ -110,12 +111,18 @@ impl RequestScope {
         }
     }
 
+    /// Whether it matters when the client has read the response: an access log has its duration, and a tenant's permit is for the
+    /// whole request.
+    fn lasts_until_read(&self) -> bool {
+        self.log.is_some() || self.permit.get().is_some()
+    }
+
     pub(crate) fn method(&self) -> &Method {
         &self.method
     }
 
     pub(crate) fn route(&self) -> Option<&str> {
-        self.route.as_deref()
+        self.route.as_ref().map(MatchedPath::as_str)
     }
 }
 
@@ -129,7 +136,7 @@ impl Drop for RequestScope {
             time: jiff::Timestamp::now().to_string(),
             request_id: std::mem::take(&mut self.id),
             method: self.method.to_string(),
-            route: self.route.take(),
+            route: self.route.take().map(|route| route.as_str().to_owned()),
             status: (status > 0).then_some(status),
             duration_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             bytes: *self.bytes.get_mut(),
@@ -148,17 +155,32 @@ impl fmt::Debug for RequestScope {
     }
 }
 
-/// Gives a request its scope and its response the request's id. The outermost layer.
+/// Gives a request its scope and its response the request's id, and refuses pages of other sites. The outermost layer.
 pub(crate) async fn open_scope(State(app): State<App>, request: Request, next: Next) -> Response {
     let scope = Arc::new(RequestScope::of(&request, &app));
+    // Around everything else, so that scripts of other origins can read errors too.
+    let answering = check_origin(&app, request, |request| answer(&app, request, next));
+    let mut response = SCOPE.scope(scope.clone(), answering).await;
     drop(app);
-    let mut response = SCOPE.scope(scope.clone(), next.run(request)).await;
     if let Ok(id) = HeaderValue::from_str(&scope.id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     let status = response.status().as_u16();
     scope.status.store(status, Ordering::Relaxed);
+    // The body is complete, and nothing needs to know when its client has read it.
+    if response.body().size_hint().exact().is_some() && !scope.lasts_until_read() {
+        return response;
+    }
     response.map(|body| Body::new(ScopedBody { body, scope }))
+}
+
+async fn answer(app: &Shared, request: Request, next: Next) -> Response {
+    app.counters.requests.fetch_add(1, Ordering::Relaxed);
+    let response = next.run(request).await;
+    if response.status().is_server_error() {
+        app.counters.failures.fetch_add(1, Ordering::Relaxed);
+    }
+    response
 }
 
 /// The body of a response, which holds the scope of its request and counts its bytes.

@@ -72,17 +72,20 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
     // rules out. Where neither holds the epoch is null, and `OR IGNORE` skips a row that violates `NOT NULL`. (Selecting the
     // row from `thread` would make SQLite go through a temporary table, because the row depends on the log it is inserted
     // into.)
+    //
+    // Without the indentation of this file: the text is hashed twice per commit, to find its prepared statement and to put it
+    // back.
     let inserted = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (
-                 (SELECT id << 32 | ?5 FROM thread
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2),
-                 (SELECT epoch FROM thread
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
-                    AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0
-                    AND (seq = ?4 AND NOT EXISTS (SELECT 1 FROM log
-                             WHERE place > thread.id << 32 | ?5 AND place < (thread.id + 1) << 32)
-                         OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))),
+            "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (\
+                 (SELECT id << 32 | ?5 FROM thread \
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2), \
+                 (SELECT epoch FROM thread \
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2 \
+                    AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0 \
+                    AND (seq = ?4 AND NOT EXISTS (SELECT 1 FROM log \
+                             WHERE place > thread.id << 32 | ?5 AND place < (thread.id + 1) << 32) \
+                         OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))), \
                  ?6)",
         )?
         .execute(params![
@@ -345,10 +348,10 @@ pub(crate) fn record(connection: &Connection, record: RecordWrite) -> Result<Vec
     // already.
     let inserted = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (
-                 (SELECT id FROM thread
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2
-                    AND epoch = ?3 AND status <> ?4),
+            "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (\
+                 (SELECT id FROM thread \
+                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2 \
+                    AND epoch = ?3 AND status <> ?4), \
                  ?5, ?6, ?7)",
         )?
         .execute(params![

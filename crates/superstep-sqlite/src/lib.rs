@@ -30,6 +30,12 @@
 //! # Ok(()) })
 //! # }
 //! ```
+//!
+//! # In the book
+//!
+//! - [Deployment shapes](../../book/html/docs/deploy.html)
+//! - [Back up and restore](../../book/html/docs/howto/back-up-and-restore.html)
+//! - [Scale](../../book/html/docs/scale.html)
 
 mod admin;
 mod archive;

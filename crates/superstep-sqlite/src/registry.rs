@@ -383,9 +383,20 @@ impl Registry for Sqlite {
         again: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
+        self.take_deliveries_except(now, again, limit, &[])
+    }
+
+    fn take_deliveries_except<'a>(
+        &'a self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        let skipped = skipped.to_vec();
         Box::pin(async move {
             Ok(self
-                .write(move |db| deliveries::take(db, now, again, limit))
+                .write(move |db| deliveries::take(db, now, again, limit, &skipped))
                 .await?)
         })
     }
@@ -472,6 +483,19 @@ impl Registry for Sqlite {
         Box::pin(async move {
             Ok(self
                 .list(move |db| audit::list(db, &tenant, after, limit))
+                .await?)
+        })
+    }
+
+    fn prune_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        through: AuditHead,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| audit::prune(db, &tenant, through))
                 .await?)
         })
     }

@@ -10,6 +10,10 @@
 //! Every response carries a policy for the browser (`SECURITY`): the page may load its own files and call its own server, and
 //! nothing else. Names of files below `assets/` change with their content, so browsers keep them; the page itself is asked for
 //! each time. Addresses in the page are relative, so that it also works below the path of a proxy.
+//!
+//! # In the book
+//!
+//! - [Studio](../../book/html/docs/studio.html)
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! Reads the events of a thread: the stored log, then live messages.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use superstep_core::checkpoint::StoredBody;
 use superstep_core::checkpoint::format::{Change, Entry};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
-use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower};
+use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower, StreamMode};
 use superstep_core::{Seq, ThreadId};
 
 use crate::drive::{DriveError, LocalDriver};
@@ -35,6 +35,8 @@ pub(crate) struct EventReader {
     live_filter: LiveFilter,
     live_messages: Box<dyn Subscription>,
     driver: LocalDriver,
+    /// Modes that the watcher wants; `None` for all. The states of others are not encoded.
+    modes: Option<BTreeSet<StreamMode>>,
 }
 
 /// A thread, and what reads it.
@@ -110,7 +112,14 @@ impl EventReader {
             waiting: Waiting::Unread,
             live_filter: LiveFilter::default(),
             live_messages,
+            modes: None,
         }
+    }
+
+    /// Leaves out the states that only other modes show.
+    pub(crate) fn restrict(&mut self, modes: &BTreeSet<StreamMode>) {
+        self.modes = Some(modes.clone());
+        self.watch = self.watch.take().map(|watch| watch.with_states_of(modes));
     }
 
     fn store(&self) -> &RetryingCheckpointer {
@@ -300,7 +309,11 @@ impl EventReader {
     }
 
     async fn begin(&self) -> Result<LogFollower, DriveError> {
-        follower_at(self.store(), &self.graph, &self.thread, self.after).await
+        let follower = follower_at(self.store(), &self.graph, &self.thread, self.after).await?;
+        Ok(match &self.modes {
+            Some(modes) => follower.with_states_of(modes),
+            None => follower,
+        })
     }
 }
 

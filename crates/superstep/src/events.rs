@@ -169,15 +169,19 @@ pub struct Events {
     place: LogPlace,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Event>,
+    /// The reader, while `batch` does not own it.
+    reader: Option<Box<EventReader>>,
     /// Reads further events. It owns the reader, so that this need not borrow from itself.
-    batch: NextBatch,
+    batch: Option<NextBatch>,
+    /// Whether an event was asked for.
+    is_started: bool,
     /// Whether the [`Stream`] returned an error.
     has_failed: bool,
 }
 
-type NextBatch = BoxFuture<'static, (Result<VecDeque<Event>, DriveError>, EventReader)>;
+type NextBatch = BoxFuture<'static, (Result<VecDeque<Event>, DriveError>, Box<EventReader>)>;
 
-fn next_batch(mut reader: EventReader) -> NextBatch {
+fn next_batch(mut reader: Box<EventReader>) -> NextBatch {
     Box::pin(async move { (reader.next_batch().await, reader) })
 }
 
@@ -190,7 +194,9 @@ impl Events {
             place,
             modes: None,
             ready: VecDeque::new(),
-            batch: next_batch(reader),
+            reader: Some(Box::new(reader)),
+            batch: None,
+            is_started: false,
             has_failed: false,
         }
     }
@@ -198,7 +204,18 @@ impl Events {
     /// Restricts log items to these modes. Stops of runs and live events are always delivered.
     #[must_use]
     pub fn only(mut self, modes: impl IntoIterator<Item = StreamMode>) -> Self {
-        self.modes = Some(modes.into_iter().collect());
+        let modes = modes.into_iter().collect();
+        if self.is_started && self.modes.is_some() {
+            // What was read ahead may lack states that are wanted now.
+            let reader = EventReader::new(&self.watched, self.place);
+            self.reader = Some(Box::new(reader));
+            self.batch = None;
+            self.ready.clear();
+        }
+        if let Some(reader) = &mut self.reader {
+            reader.restrict(&modes);
+        }
+        self.modes = Some(modes);
         self
     }
 
@@ -217,8 +234,16 @@ impl Events {
                     return Poll::Ready(Ok(event));
                 }
             }
-            let (batch, reader) = ready!(self.batch.as_mut().poll(cx));
-            self.batch = next_batch(reader);
+            self.is_started = true;
+            if let Some(reader) = self.reader.take() {
+                self.batch = Some(next_batch(reader));
+            }
+            let batch = self
+                .batch
+                .as_mut()
+                .expect("either it or the reader is there");
+            let (batch, reader) = ready!(batch.as_mut().poll(cx));
+            (self.batch, self.reader) = (None, Some(reader));
             self.ready = batch?;
         }
     }
@@ -226,7 +251,10 @@ impl Events {
     /// Returns the log items stored so far, without waiting for further ones.
     pub async fn stored(self) -> Result<Vec<StreamEvent>, DriveError> {
         // Reads from the place on, because what was read ahead may be in a batch that waits for more.
-        let reader = EventReader::new(&self.watched, self.place);
+        let mut reader = EventReader::new(&self.watched, self.place);
+        if let Some(modes) = &self.modes {
+            reader.restrict(modes);
+        }
         let events = reader.stored().await?.into_iter();
         let wanted = events.filter(|event| is_wanted(event, self.modes.as_ref()));
         let logged = wanted.filter_map(|event| match event {

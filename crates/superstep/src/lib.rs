@@ -42,6 +42,13 @@
 //!
 //! [`State`] and its derive, [`Graph`] and [`GraphBuilder`], [`Node`] and [`NodeCx`], [`Runtime`] and [`Thread`], [`Outcome`],
 //! [`Events`]; [`AnyGraph`] and [`AnyThread`] for a program that hosts several graphs.
+//!
+//! # In the book
+//!
+//! - [A first graph in ten minutes](../../book/html/docs/start/first-graph.html)
+//! - [Graphs and supersteps](../../book/html/docs/concepts/graphs-and-supersteps.html)
+//! - [Durability](../../book/html/docs/concepts/durability.html)
+//! - [Resume after a crash](../../book/html/docs/howto/resume-after-a-crash.html)
 
 // The code that `derive(State)` writes refers to this crate as `superstep`, inside this crate too.
 extern crate self as superstep;

@@ -39,7 +39,9 @@ use crate::runtime::Runtime;
 ///
 /// If the runtime has an [engine](crate::RuntimeBuilder::engine), any number of processes share the queue. Each keeps touching the
 /// runs that it waits for. If it dies, another one takes them over after the runtime's [lease](crate::RuntimeBuilder::lease) and sends
-/// them to the engine again, which executes a run once however often it is sent.
+/// them to the engine again, which executes a run once however often it is sent. A process that drains hands its runs back, and another
+/// one takes them at once. The processes may have different graphs, as two versions of a program do: a process leaves the runs of
+/// graphs that it does not know to the others.
 pub struct RunQueue {
     shared: Arc<QueueState>,
     /// The dispatcher, which stops with the queue. Locked by a drain, which waits for its end.
@@ -75,7 +77,8 @@ type RunKey = (String, RunId);
 impl RunQueue {
     /// Starts to execute the runs of a registry, at most `runs_max` at once. What a crash left running is pending again.
     ///
-    /// The graphs of the runs must be registered with the runtime. A run of another graph ends with an error.
+    /// The graphs of the runs must be registered with the runtime. A run of another graph ends with an error; if several processes
+    /// share the queue, after none of them has known the graph for some minutes.
     pub async fn start(
         runtime: &Runtime,
         registry: Arc<dyn Registry>,
@@ -125,6 +128,11 @@ impl RunQueue {
     /// Returns the registry.
     pub fn registry(&self) -> &Arc<dyn Registry> {
         &self.shared.registry
+    }
+
+    /// Whether other processes may have a queue over the same registry, because an engine executes the runs.
+    pub fn is_shared(&self) -> bool {
+        self.shared.is_shared
     }
 
     /// Returns how the queue of this process is doing.
@@ -258,7 +266,7 @@ impl RunQueue {
     }
 
     /// Takes no further runs, drains the runtime, and returns when every run of this process has stopped. The next queue over the
-    /// same stores continues with them.
+    /// same stores continues with them. If several processes share the queue, another one waits for their ends from now on.
     pub async fn drain(&self) {
         self.shared.is_draining.send_replace(true);
         self.shared.runtime.drain().await;
@@ -299,6 +307,8 @@ async fn dispatch(shared: Arc<QueueState>) {
     // Runs may be marked as running in a reply that did not arrive, perhaps only after the store answers again.
     let mut looked_for_lost = Instant::now();
     let mut looked = Instant::now();
+    // Until then others may take the runs that this process has handed back.
+    let mut others_turn_until = Instant::now();
     loop {
         if !shared.is_shared && looked_for_lost.elapsed() > RELEASE_EVERY {
             match shared.release_lost_runs().await {
@@ -315,11 +325,16 @@ async fn dispatch(shared: Arc<QueueState>) {
         let room = shared.room();
         let is_due =
             shared.may_have_pending.load(Ordering::Relaxed) || looked.elapsed() > LOOK_AGAIN;
-        if room > 0 && is_due && !*draining.borrow_and_update() {
+        let is_others_turn = Instant::now() < others_turn_until;
+        if room > 0 && is_due && !is_others_turn && !*draining.borrow_and_update() {
             looked = Instant::now();
             let limit = u32::try_from(room.min(TAKEN_AT_ONCE)).unwrap_or(u32::MAX);
             match take(&shared, limit).await {
                 Ok(Taken::AsManyAsWanted) if shared.room() > 0 => continue,
+                Ok(Taken::SomeForOthers) => {
+                    others_turn_until = Instant::now() + OTHERS_TURN;
+                    next_look = OTHERS_TURN;
+                }
                 Ok(_) => next_look = shared.time_until_next().await,
                 Err(error) => {
                     shared.may_have_pending.store(true, Ordering::Relaxed);
@@ -343,6 +358,8 @@ async fn dispatch(shared: Arc<QueueState>) {
 enum Taken {
     AsManyAsWanted,
     Fewer,
+    /// Some were of graphs that this process does not know.
+    SomeForOthers,
 }
 
 /// Takes runs and executes them.
@@ -359,10 +376,22 @@ async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<Taken> {
     };
     shared.mark_progress();
     let count = taken.len() as u32;
-    for run in taken {
+    let (for_others, own): (Vec<_>, Vec<_>) =
+        taken.into_iter().partition(|run| shared.is_for_others(run));
+    for run in own {
         // Known before the task runs, so that a cancel finds it.
         let slot = shared.slot(key_of(&run.row));
         shared.spawn(run, slot);
+    }
+    if !for_others.is_empty() {
+        shared.may_have_pending.store(true, Ordering::Relaxed);
+        let ids: Vec<RunId> = for_others.iter().map(|run| run.row.id).collect();
+        tracing::debug!(
+            runs = ids.len(),
+            "runs of unknown graphs are left to others"
+        );
+        shared.hand_back(&ids).await?;
+        return Ok(Taken::SomeForOthers);
     }
     if count == limit {
         shared.may_have_pending.store(true, Ordering::Relaxed);
@@ -423,6 +452,27 @@ impl QueueState {
         };
         let held: Vec<RunId> = lock(&self.executing).keys().map(|(_, id)| *id).collect();
         self.registry.release_runs(&held, self.now()).await
+    }
+
+    /// Whether a run is of a graph that only other processes know, as while two versions of a program share the queue. If none of
+    /// them takes it for long, it is executed here, which says what is wrong.
+    fn is_for_others(&self, run: &TakenRun) -> bool {
+        if !self.is_shared || run.row.attempts > LEFT_TO_OTHERS_MAX {
+            return false;
+        }
+        let thread = &run.row.thread;
+        let queued = QueuedRequest::from_bytes(&run.request, thread);
+        queued.is_ok_and(|queued| self.runtime.local.graph(&queued.graph, thread).is_err())
+    }
+
+    /// Makes runs pending again that this process has taken, so that another one takes them at once. Only for a shared queue.
+    async fn hand_back(&self, runs: &[RunId]) -> CheckpointResult<()> {
+        // Idle since before any run that another process touches, so that the release is of these alone.
+        let since_ever = Timestamp(0);
+        self.registry.touch_runs(runs, since_ever).await?;
+        let now = self.now();
+        self.registry.release_idle_runs(since_ever, now).await?;
+        Ok(())
     }
 
     /// Returns how many further runs may be executed.
@@ -607,6 +657,12 @@ const TOUCH_EVERY: Duration = Duration::from_secs(2);
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// How often a run is taken from the queue before it is given up, if it has never begun.
 const ATTEMPTS_MAX: u32 = 3;
+/// How often a run of an unknown graph is taken and handed back before it is given up: for some minutes.
+const LEFT_TO_OTHERS_MAX: u32 = 100;
+/// How long a process takes no runs after it has handed some back: longer than others wait until they look again.
+const OTHERS_TURN: Duration = Duration::from_millis(1_500);
+/// How long a process that drains tries to hand a run back. After that, the lease says when another one takes it.
+const HAND_BACK_MAX: Duration = Duration::from_secs(5);
 /// How many entries back the stop of a run is looked for.
 const LOOKED_BACK: u32 = 1_000;
 /// How long a run goes untouched before another process takes it over, if the runtime has no lease that says so.

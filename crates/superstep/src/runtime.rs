@@ -344,36 +344,46 @@ impl Runtime {
         })
     }
 
-    /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads. Returns how
-    /// many it answered.
+    /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads, one after the
+    /// other. Returns how many it answered. A thread that cannot resume does not keep the others waiting; the first error is
+    /// returned at the end.
     pub async fn expire_interrupts(&self) -> Result<usize, DriveError> {
         let now = self.now();
         let due = read_interrupts(self.local.store().overdue(now, BATCH).await?)?;
         let mut expired = 0;
-        for OpenInterrupt { interrupt, row } in due {
-            let Some(body) = interrupt.answer_at_deadline() else {
-                continue;
-            };
-            let answer = Answer {
-                interrupt: interrupt.id,
-                body,
-                by: "deadline".to_owned(),
-                at: now,
-            };
-            let graph = self.graph_of(&row.thread).await?;
-            let request = ThreadRequest::Answer(vec![answer]);
-            match self
-                .driver
-                .execute(&row.thread, &graph, request, &self.options)
-                .await
-            {
-                Ok(_) => expired += 1,
-                // A person answered first.
-                Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => {}
-                Err(error) => return Err(error),
+        let mut failure = None;
+        for open in due {
+            match self.expire(open, now).await {
+                Ok(is_answered) => expired += usize::from(is_answered),
+                Err(error) => failure = failure.or(Some(error)),
             }
         }
-        Ok(expired)
+        failure.map_or(Ok(expired), Err)
+    }
+
+    /// Answers an overdue interrupt. Returns false if it specifies no answer, or if a person answered first.
+    async fn expire(&self, open: OpenInterrupt, now: Timestamp) -> Result<bool, DriveError> {
+        let OpenInterrupt { interrupt, row } = open;
+        let Some(body) = interrupt.answer_at_deadline() else {
+            return Ok(false);
+        };
+        let answer = Answer {
+            interrupt: interrupt.id,
+            body,
+            by: "deadline".to_owned(),
+            at: now,
+        };
+        let graph = self.graph_of(&row.thread).await?;
+        let request = ThreadRequest::Answer(vec![answer]);
+        let resumed = self
+            .driver
+            .execute(&row.thread, &graph, request, &self.options)
+            .await;
+        match resumed {
+            Ok(_) => Ok(true),
+            Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Cancels the run of a thread and returns when it has stopped. If another process runs the thread, that process is asked

@@ -368,7 +368,7 @@ impl<S: State> Thread<S> {
     /// Returns how a run stopped and the state it left: from the run itself if this process drove it, otherwise from the store.
     async fn stopped(&self, end: RequestEnd) -> Result<RunResult<S>, DriveError> {
         let RequestEnd { run, seq, driven } = end;
-        let (outcome, state) = match driven.map(|driven| *driven) {
+        let (outcome, state) = match driven {
             Some((outcome, driven)) => {
                 let state = match driven.state::<S>() {
                     Some(state) => state.clone(),
@@ -437,25 +437,29 @@ impl<S: State> Thread<S> {
         &self,
         answer: impl Serialize,
     ) -> Result<Option<RunResult<S>>, DriveError> {
-        self.answer(self.only_interrupt().await?, answer).await
+        let only = self.only_interrupt().await?;
+        let id = only.interrupt.id;
+        let answers = self.check_answers("", &[only], [(id, answer)])?;
+        self.answer_checked(answers).await
     }
 
     /// Answers the only open interrupt and returns how the run stops that continues with the answer, also if another process
     /// drives it. Fails if none or several are open.
     #[doc(alias = "Command(resume=)")]
     pub async fn resume_with(&self, answer: impl Serialize) -> Result<RunResult<S>, DriveError> {
-        let interrupt = self.only_interrupt().await?;
-        let answer = self.checked_answer(interrupt, answer).await?;
-        self.answer_to_the_end(answer).await
+        let only = self.only_interrupt().await?;
+        let id = only.interrupt.id;
+        let mut answers = self.check_answers("", &[only], [(id, answer)])?;
+        self.answer_to_the_end(answers.remove(0)).await
     }
 
-    async fn only_interrupt(&self) -> Result<InterruptId, DriveError> {
-        let open = self.interrupts().await?;
-        match open.as_slice() {
-            [only] => Ok(only.interrupt.id),
-            _ => Err(DriveError::AmbiguousAnswer {
+    async fn only_interrupt(&self) -> Result<OpenInterrupt, DriveError> {
+        let mut open = self.interrupts().await?;
+        match (open.pop(), open.len()) {
+            (Some(only), 0) => Ok(only),
+            (last, others) => Err(DriveError::AmbiguousAnswer {
                 thread: self.id.clone(),
-                open: open.len(),
+                open: others + usize::from(last.is_some()),
             }),
         }
     }
@@ -480,7 +484,15 @@ impl<S: State> Thread<S> {
         by: &str,
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Result<Option<RunResult<S>>, DriveError> {
-        let answers = self.checked_answers(by, answers).await?;
+        let open = self.interrupts().await?;
+        let answers = self.check_answers(by, &open, answers)?;
+        self.answer_checked(answers).await
+    }
+
+    async fn answer_checked(
+        &self,
+        answers: Vec<Answer>,
+    ) -> Result<Option<RunResult<S>>, DriveError> {
         match self.execute(ThreadRequest::Answer(answers)).await? {
             Some(end) => Ok(Some(self.stopped(end).await?)),
             None => Ok(None),
@@ -492,16 +504,18 @@ impl<S: State> Thread<S> {
         interrupt: InterruptId,
         answer: impl Serialize,
     ) -> Result<Answer, DriveError> {
-        let mut answers = self.checked_answers("", [(interrupt, answer)]).await?;
+        let open = self.interrupts().await?;
+        let mut answers = self.check_answers("", &open, [(interrupt, answer)])?;
         Ok(answers.remove(0))
     }
 
-    async fn checked_answers<A: Serialize>(
+    /// Checks answers against the interrupts that were just read as open. The store decides whether they still are.
+    fn check_answers<A: Serialize>(
         &self,
         by: &str,
+        open: &[OpenInterrupt],
         answers: impl IntoIterator<Item = (InterruptId, A)>,
     ) -> Result<Vec<Answer>, DriveError> {
-        let open = self.interrupts().await?;
         let at = self.runtime.now();
         let mut stored = Vec::new();
         for (interrupt, answer) in answers {

@@ -4,7 +4,8 @@
 //! run. What people read goes to stderr, and the last line of stdout is one JSON object; the exit status says whether
 //! the goals were met. `cargo xtask bench` builds
 //! this program in release and starts it. `bench all` keeps what it found in
-//! `results/bench.json`, `bench restate` in `results/bench-restate.json`, `bench server` in `results/bench-server.json`, and
+//! `results/bench.json`, `bench restate` in `results/bench-restate.json`, `bench server` and
+//! `bench tenants` in `results/bench-server.json`, and
 //! `bench page` writes `docs/benchmarks.md` from those alone.
 
 mod archie;

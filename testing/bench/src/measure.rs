@@ -23,6 +23,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     };
     let found = match args.name.as_str() {
         "all" => bench.all()?,
+        "server" => vec![bench.one("server")?, bench.one("tenants")?],
         name => vec![bench.one(name)?],
     };
     for found in &found {
@@ -31,6 +32,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match args.name.as_str() {
         "all" => bench.keep(&found, page::RESULTS)?,
         "restate" if !args.quick => bench.keep(&found, page::RESULTS_OF_RESTATE)?,
+        "tenants" if !args.quick => bench.keep_next_to_others(&found, page::RESULTS_OF_SERVER)?,
         // Without the others there is less to keep than there was.
         "server" if !args.quick && args.against_peers => {
             bench.keep(&found, page::RESULTS_OF_SERVER)?;
@@ -67,6 +69,7 @@ impl Bench<'_> {
             "restate" => restate::run(lab),
             "archie" => archie::run(lab),
             "server" => server::run(lab, self.args),
+            "tenants" => server::run_tenants(lab),
             "loop" => {
                 let mut found = Findings::new("loop", lab.quick);
                 found.rows = [turns::run(fixture)?, open::run(fixture)?].concat();
@@ -88,8 +91,30 @@ impl Bench<'_> {
 
     /// In place of the figures before: the repository keeps the history.
     fn keep(&self, found: &[Findings], file: &str) -> anyhow::Result<()> {
+        Self::write(&self.to_json(found)?, file)
+    }
+
+    /// In place of the figures of the same benches, and next to those of the others in the file. Each says at which commit it was
+    /// measured, which is another one than that of the file.
+    fn keep_next_to_others(&self, found: &[Findings], file: &str) -> anyhow::Result<()> {
+        let text = std::fs::read_to_string(root().join(file));
+        let text = text.with_context(|| format!("{file} cannot be read"))?;
+        let mut kept: Json = serde_json::from_str(&text)?;
+        let benches = kept["benches"].as_array_mut();
+        let benches = benches.with_context(|| format!("{file} has benches"))?;
+        for found in found {
+            let mut entry = found.to_json();
+            entry["commit"] = json!(commit());
+            entry["dirty"] = json!(is_dirty());
+            benches.retain(|other| other["bench"] != found.bench);
+            benches.push(entry);
+        }
+        Self::write(&kept, file)
+    }
+
+    fn write(figures: &Json, file: &str) -> anyhow::Result<()> {
+        let text = serde_json::to_string_pretty(figures)?;
         let path = root().join(file);
-        let text = serde_json::to_string_pretty(&self.to_json(found)?)?;
         std::fs::write(&path, text + "\n").with_context(|| format!("{file} cannot be written"))?;
         eprintln!("the figures are in {file}; `cargo xtask bench page` writes the page");
         Ok(())

@@ -5,7 +5,6 @@
 //! can (`connection.rs`).
 
 mod connection;
-mod fairness;
 mod load;
 mod open_files;
 mod peer_servers;
@@ -14,6 +13,7 @@ mod search;
 mod server_process;
 mod speed;
 mod start;
+mod tenants;
 mod width;
 
 use super::BenchArgs;
@@ -30,8 +30,14 @@ pub(super) fn run(lab: &Lab, args: &BenchArgs) -> anyhow::Result<Findings> {
     };
     speed::run(lab, &tokio, peer_servers.as_ref(), &mut found)?;
     start::run(lab, &tokio, peer_servers.as_ref(), &mut found)?;
-    fairness::run(lab, &tokio, &mut found)?;
     width::run(lab, &tokio, &mut found)?;
     search::run(lab, &tokio, &mut found)?;
+    Ok(found)
+}
+
+/// What the tenants of a server notice of one that sends too much.
+pub(super) fn run_tenants(lab: &Lab) -> anyhow::Result<Findings> {
+    let mut found = Findings::new("tenants", lab.quick);
+    tenants::run(lab, &tokio::runtime::Runtime::new()?, &mut found)?;
     Ok(found)
 }

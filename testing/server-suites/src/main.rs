@@ -5,7 +5,7 @@
 //! `react` runs the suite of its React hooks, and `apps` drives the web apps for LangGraph's server, both in a browser.
 //! `cargo xtask suites` starts this program. `differential` makes the same calls to our server as were made to LangGraph's, and
 //! compares the answers. `compatibility` writes the page that lists what the server supports of each client. `protocols` runs the
-//! official clients of MCP, A2A and AG-UI.
+//! official clients of MCP, A2A and AG-UI, and `schemathesis` sends random requests from the OpenAPI documents.
 
 mod apps_suite;
 mod cluster;
@@ -18,6 +18,7 @@ mod namespace;
 mod protocols_suite;
 mod python_suite;
 mod react_suite;
+mod schemathesis;
 mod serve;
 mod server_process;
 mod stored_log;
@@ -37,6 +38,7 @@ use javascript_suite::{JavaScriptArgs, JavaScriptPart, JavaScriptTests};
 use protocols_suite::ProtocolsArgs;
 use python_suite::{NAMESPACE_COMMAND, PartArgs, PythonArgs};
 use react_suite::ReactArgs;
+use schemathesis::SchemathesisArgs;
 use serve::ServeArgs;
 
 const USAGE: &str = "\
@@ -81,6 +83,11 @@ commands:
   protocols [--only NAME] [--store STORE]
                                 run the official clients of MCP, A2A and AG-UI, and the conformance suite of MCP
                                 --only  only tests whose names match a regular expression
+  schemathesis [--reference] [--schemas] [--examples N] [--store STORE]
+                                send random requests from our OpenAPI document; none may end with a status of 5xx
+                                --reference  from the document of LangGraph's server
+                                --schemas    answers must have the forms of the document, too
+                                --examples   random requests of each operation (default: 20)
   help                          print this
 
 STORE is the path of a SQLite file, or postgres://…, or restate:postgres://… to run threads in the Restate of `cargo xtask services up`
@@ -118,6 +125,7 @@ enum Command {
     React(ReactArgs),
     Apps(AppsArgs),
     Protocols(ProtocolsArgs),
+    Schemathesis(SchemathesisArgs),
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
@@ -144,6 +152,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::React(args) => react_suite::run(&args),
         Command::Apps(args) => apps_suite::run(&args),
         Command::Protocols(args) => protocols_suite::run(&args),
+        Command::Schemathesis(args) => schemathesis::run(&args),
     }
 }
 
@@ -182,6 +191,10 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "react" => Ok(ReactArgs::parse(parser)?.map_or(Command::Help, Command::React)),
         "apps" => parse_apps(parser),
         "protocols" => Ok(ProtocolsArgs::parse(parser)?.map_or(Command::Help, Command::Protocols)),
+        "schemathesis" => {
+            let args = SchemathesisArgs::parse(parser)?;
+            Ok(args.map_or(Command::Help, Command::Schemathesis))
+        }
         unknown => Err(format!("there is no command `{unknown}`").into()),
     }
 }
@@ -401,6 +414,15 @@ mod tests {
             }))
         );
         assert_eq!(
+            parse_line("schemathesis --reference --examples 50"),
+            Ok(Command::Schemathesis(SchemathesisArgs {
+                is_reference: true,
+                compares_schemas: false,
+                examples: 50,
+                store: None,
+            }))
+        );
+        assert_eq!(
             parse_line("compatibility --check"),
             Ok(Command::Compatibility { is_check: true })
         );
@@ -454,6 +476,7 @@ mod tests {
             "javascript --expect 40",
             "javascript-in-namespace --socket a --folder b",
             "react --json",
+            "schemathesis --examples many",
             "apps --json",
             "ruby",
         ] {

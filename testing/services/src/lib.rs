@@ -34,6 +34,7 @@ mod status;
 
 pub use cluster::{Cluster, PrivateCluster, Stop};
 pub use npm::{install_npm, is_installed, npm};
+pub use packages::require_program;
 pub use python::make_python;
 pub use redis::PrivateRedis;
 

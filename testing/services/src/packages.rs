@@ -29,6 +29,15 @@ pub(super) fn install(packages: &[&str]) -> anyhow::Result<()> {
         .with_context(|| format!("{names} cannot be installed"))
 }
 
+/// Returns where a program is, after installing the package that has it if it is missing.
+pub fn require_program(name: &str, package: &str) -> anyhow::Result<std::path::PathBuf> {
+    if find_program(name).is_none() {
+        eprintln!("installing {package}, which has `{name}`");
+        install(&[package])?;
+    }
+    find_program(name).with_context(|| format!("{package} has no `{name}`"))
+}
+
 /// Where a program is, among the folders of `PATH` and where Debian puts servers.
 pub(super) fn find_program(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

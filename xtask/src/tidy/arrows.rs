@@ -51,6 +51,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-sqlite",
         ],
     ),
+    // The code of the book, which is also about writing a checkpointer.
+    (
+        "example-book",
+        &[
+            "superstep",
+            "superstep-agent",
+            "superstep-conformance",
+            "superstep-core",
+            "superstep-llm",
+            "superstep-sqlite",
+        ],
+    ),
     (
         "example-approval-over-http",
         &["superstep", "superstep-sqlite"],
@@ -110,6 +122,7 @@ const UNBOUND: &[&str] = &[
     "benchmarks",
     "crash-workers",
     "fuzz-targets",
+    "instruction-counts",
     "model-overhead",
     "server-suites",
     "simulator",

@@ -130,7 +130,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Open Studio in a browser: inbox, threads, traces and forks
     Studio(StudioArgs),
-    /// List or verify the audit log of a server
+    /// List, verify or prune the audit log of a server
     Audit(AuditArgs),
     /// Create, list, rotate or revoke API keys of `serve --auth`
     Keys(KeysArgs),
@@ -255,6 +255,9 @@ pub struct ServeArgs {
     /// Highest number of a tenant's runs at once
     #[arg(long, value_name = "N")]
     pub tenant_concurrent: Option<u32>,
+    /// Wait until the server that executes the runs has stopped
+    #[arg(long)]
+    pub standby: bool,
 }
 
 /// The server that Studio is a page of.

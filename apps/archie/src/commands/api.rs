@@ -308,12 +308,15 @@ async fn list(
         return Ok(Exit::Done);
     }
     for catalogue in &all {
+        let hosts = match catalogue.hosts.as_slice() {
+            [first, _, ..] => format!("{first} and {} more", catalogue.hosts.len() - 1),
+            hosts => hosts.join(""),
+        };
         terminal.line(&format!(
-            "{:<16} {:>5} calls  {}  {}",
+            "{:<16} {:>5} calls  {}  {hosts}",
             catalogue.name,
             catalogue.apis.len(),
             shown(&catalogue.title),
-            catalogue.hosts.join(", ")
         ));
     }
     Ok(Exit::Done)

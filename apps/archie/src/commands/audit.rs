@@ -1,18 +1,21 @@
-//! `archie audit`: lists and verifies the audit log of a server.
+//! `archie audit`: lists, verifies and prunes the audit log of a server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use archie_agent::{Exit, Terminal};
-use chrono::DateTime;
+use chrono::{DateTime, NaiveDate, NaiveTime};
 use serde_json::{Value as Json, json};
+use superstep::Timestamp;
 use superstep::registry::{AuditEntry, AuditHead, Registry};
-use superstep_server::{AuditKey, AuditVerifier, verify_audit_log};
+use superstep_server::{AuditKey, AuditVerifier, prune_audit_log, verify_audit_log};
 
 use crate::app::{connect, open_sqlite};
 use crate::cli::settings::{Settings, Store};
 use crate::terminal::Console;
+
+const NO_LOG: &str = "No audit log. `archie serve --audit` writes one.";
 
 /// What to do with the audit log.
 #[derive(Debug, Clone, clap::Args)]
@@ -29,6 +32,8 @@ pub enum AuditCommand {
     Verify(VerifyArgs),
     /// List the entries of a tenant, oldest first
     List(ListArgs),
+    /// Delete old entries; the rest can still be verified
+    Prune(PruneArgs),
 }
 
 /// What to check.
@@ -65,6 +70,23 @@ pub struct ListArgs {
     pub json: bool,
 }
 
+/// What to delete.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PruneArgs {
+    /// Delete entries before this day (UTC) or time: 2026-01-31
+    #[arg(long, value_name = "DATE", value_parser = read_time)]
+    pub before: Timestamp,
+    /// Tenant. Default: all
+    #[arg(long)]
+    pub tenant: Option<String>,
+    /// File with the secret of `serve --audit-key-file`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 pub(super) fn run(
     args: &AuditArgs,
     settings: &Settings,
@@ -79,6 +101,7 @@ pub(super) fn run(
         match &args.command {
             AuditCommand::Verify(args) => verify(args, &*registry, terminal).await,
             AuditCommand::List(args) => list(args, &*registry, terminal).await,
+            AuditCommand::Prune(args) => prune(args, &*registry, terminal).await,
         }
     })
 }
@@ -98,17 +121,11 @@ async fn verify(
 ) -> anyhow::Result<Exit> {
     let key = args.key_file.as_deref().map(read_audit_key).transpose()?;
     let anchor = args.anchor.as_deref().map(read_anchor).transpose()?;
-    let tenants = match &args.tenant {
-        Some(tenant) => vec![tenant.clone()],
-        None => registry.audited_tenants().await?,
-    };
+    let tenants = tenants_of(args.tenant.as_ref(), registry).await?;
     let mut results = Vec::new();
     let mut is_intact = true;
     for tenant in tenants {
-        let name = match tenant.is_empty() {
-            true => "the unnamed tenant".to_owned(),
-            false => format!("tenant `{tenant}`"),
-        };
+        let name = shown_tenant(&tenant);
         let mut verifier = AuditVerifier::new(&tenant, key.as_ref());
         if let Some(anchor) = anchor {
             verifier = verifier.anchor(anchor);
@@ -136,12 +153,88 @@ async fn verify(
         }
         results.push(result);
     }
-    if args.json {
+    print_results(results, args.json, terminal);
+    Ok(if is_intact { Exit::Done } else { Exit::Failed })
+}
+
+/// Deletes old entries of each log, and prints the end of each: what an operator notes elsewhere.
+async fn prune(
+    args: &PruneArgs,
+    registry: &dyn Registry,
+    terminal: &Console,
+) -> anyhow::Result<Exit> {
+    let now = archie_agent::clock::now();
+    if args.before > now {
+        bail!("`--before` is in the future; only entries that are old can be pruned");
+    }
+    let key = args.key_file.as_deref().map(read_audit_key).transpose()?;
+    let tenants = tenants_of(args.tenant.as_ref(), registry).await?;
+    let mut results = Vec::new();
+    let mut is_intact = true;
+    for tenant in tenants {
+        let name = shown_tenant(&tenant);
+        let by = ("operator", now);
+        let pruned = prune_audit_log(registry, &tenant, key.as_ref(), args.before, by).await;
+        let (line, result) = match pruned {
+            Ok(pruned) => {
+                let end = end_of(pruned.head);
+                let line = format!("{name}: {} entries were pruned; end {end}", pruned.deleted);
+                let result = json!({ "tenant": tenant, "pruned": pruned.deleted, "end": end });
+                (line, result)
+            }
+            Err(problem) => {
+                is_intact = false;
+                let line = format!("{name}: nothing was pruned, because {problem}");
+                let result = json!({ "tenant": tenant, "problem": problem.to_string() });
+                (line, result)
+            }
+        };
+        if !args.json {
+            terminal.line(&line);
+        }
+        results.push(result);
+    }
+    print_results(results, args.json, terminal);
+    Ok(if is_intact { Exit::Done } else { Exit::Failed })
+}
+
+/// Returns the named tenant, or all that have a log.
+async fn tenants_of(
+    named: Option<&String>,
+    registry: &dyn Registry,
+) -> anyhow::Result<Vec<String>> {
+    Ok(match named {
+        Some(tenant) => vec![tenant.clone()],
+        None => registry.audited_tenants().await?,
+    })
+}
+
+/// Prints the results of all tenants as JSON, or says that there is no log. Their lines were printed one by one.
+fn print_results(results: Vec<Json>, json: bool, terminal: &Console) {
+    if json {
         terminal.json(&Json::Array(results));
     } else if results.is_empty() {
-        terminal.hint("No audit log. `archie serve --audit` writes one.");
+        terminal.hint(NO_LOG);
     }
-    Ok(if is_intact { Exit::Done } else { Exit::Failed })
+}
+
+fn shown_tenant(tenant: &str) -> String {
+    match tenant {
+        "" => "the unnamed tenant".to_owned(),
+        tenant => format!("tenant `{tenant}`"),
+    }
+}
+
+/// Reads a day, which begins at midnight UTC, or a time with its offset.
+fn read_time(text: &str) -> Result<Timestamp, String> {
+    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d");
+    let ms = match day {
+        Ok(day) => day.and_time(NaiveTime::MIN).and_utc().timestamp_millis(),
+        Err(_) => DateTime::parse_from_rfc3339(text)
+            .map_err(|_| "not a day such as 2026-01-31, nor a time such as 2026-01-31T12:00:00Z")?
+            .timestamp_millis(),
+    };
+    Ok(Timestamp(ms))
 }
 
 async fn list(
@@ -153,6 +246,14 @@ async fn list(
     if args.json {
         terminal.json(&entries.iter().map(shown).collect::<Json>());
         return Ok(Exit::Done);
+    }
+    if entries.is_empty() {
+        let is_written = registry.audited_tenants().await?.contains(&args.tenant);
+        terminal.hint(if is_written {
+            "No more entries."
+        } else {
+            NO_LOG
+        });
     }
     for entry in &entries {
         let AuditEntry {
@@ -232,5 +333,14 @@ fn an_end_is_read_as_it_is_printed() {
         &format!("42:{}", "é".repeat(32)),
     ] {
         assert!(read_anchor(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_day_begins_at_midnight_and_a_time_has_an_offset() {
+    let midnight = read_time("2026-01-31").unwrap();
+    assert_eq!(read_time("2026-01-31T01:00:00+01:00"), Ok(midnight));
+    for bad in ["", "31.1.2026", "2026-02-30", "2026-01-31T12:00:00"] {
+        assert!(read_time(bad).is_err(), "{bad}");
     }
 }

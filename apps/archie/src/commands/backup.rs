@@ -25,7 +25,7 @@ pub(super) async fn run(
     if args.file.exists() {
         bail!("`{file}` already exists; refusing to overwrite it");
     }
-    let _waiting = terminal.waiting("copying");
+    let waiting = terminal.waiting("copying");
     let store = Sqlite::open(path)?;
     store
         .backup(&args.file)
@@ -34,6 +34,8 @@ pub(super) async fn run(
     let bytes = std::fs::metadata(&args.file)?.len();
     // Copy files after the database: a file exists before a thread refers to it.
     let files = copy_files(args, app).await?;
+    // The spinner would share its line with what follows.
+    drop(waiting);
     match args.json {
         true => terminal.json(&json!({ "file": file.to_string(), "bytes": bytes, "files": files })),
         false => {

@@ -181,9 +181,7 @@ impl Demo<'_> {
         }
         self.console.line("");
         self.console.line_of(&[(Face::Bold, "What to try next")]);
-        let threads = format!(
-            "ARCHIE_HOME={folder} archie threads    # the threads of this demo: show, history, fork, diff"
-        );
+        let threads = format!("ARCHIE_HOME={folder} archie threads  # threads of this demo");
         for line in [
             threads.as_str(),
             "archie setup                       # choose a model; a local one is enough",
@@ -225,7 +223,9 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
 }
 
 fn tempdir() -> anyhow::Result<std::path::PathBuf> {
-    let folder = std::env::temp_dir().join(format!("archie-demo-{}", uuid::Uuid::now_v7()));
+    // The end of the id is random. A short name fits into a line with the command that uses it.
+    let id = uuid::Uuid::now_v7().simple().to_string();
+    let folder = std::env::temp_dir().join(format!("archie-demo-{}", &id[24..]));
     fs::create_dir(&folder)?;
     Ok(folder)
 }

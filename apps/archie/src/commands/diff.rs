@@ -60,7 +60,8 @@ pub(super) async fn run(
         }
     }
     if !lines.is_empty() {
-        terminal.aside(&format!("- {} only, + {} only", args.one, args.other));
+        terminal.aside(&format!("- {} only", args.one));
+        terminal.aside(&format!("+ {} only", args.other));
     }
     print(&lines, terminal)?;
     if let Some(compared) = workbooks {
@@ -94,6 +95,8 @@ fn print(lines: &[(Face, String)], terminal: &dyn Terminal) -> anyhow::Result<()
     let output = Output {
         terminal,
         json: false,
+        told: &[],
+        streamed: "",
     };
     page(&output, &text.join("\n"))?;
     Ok(())

@@ -8,6 +8,7 @@ use superstep::{Seq, ThreadId};
 use superstep_llm::ModelName;
 use superstep_server::ThreadFiles as _;
 
+use super::threads::short_id;
 use crate::app::App;
 use crate::cli::args::ForkArgs;
 use crate::cli::settings::Engine;
@@ -79,10 +80,13 @@ pub(super) async fn run(
     }
     match args.json {
         true => terminal.json(&json!({ "thread": to, "of": row.thread.to_string() })),
-        false => terminal.hint(&format!(
-            "{to} is a copy of {}; resume it with `archie resume {to}`",
-            row.thread
-        )),
+        false => {
+            // Short enough to be typed, and two of them fit a line.
+            let original = short_id(app, &row.thread).await?;
+            let copy = short_id(app, copy.id()).await?;
+            terminal.line(&format!("{copy} is a copy of {original}"));
+            terminal.hint(&format!("resume it with `archie resume {copy}`"));
+        }
     }
     Ok(Exit::Done)
 }

@@ -140,6 +140,8 @@ pub async fn handle_mcp_command(
                 &Output {
                     terminal,
                     json: *json,
+                    told: &[],
+                    streamed: "",
                 },
             )
         }
@@ -166,6 +168,8 @@ async fn add(args: &McpAddArgs, app: &App, terminal: &dyn Terminal) -> anyhow::R
     let output = Output {
         terminal,
         json: args.json,
+        told: &[],
+        streamed: "",
     };
     output.tell(&format!(
         "Added `{name}` to {}.",

@@ -1,12 +1,14 @@
 //! `archie serve`: the agents over HTTP, for the clients and web pages of LangGraph's Agent Server.
 
 mod open_files;
+mod traces;
 mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use archie_agent::{AgentFactory, Exit, Terminal};
@@ -20,6 +22,7 @@ use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
 use crate::cli::args::{Args, ServeArgs};
 use crate::cli::settings::{Engine, Settings, Store};
 use crate::commands::audit::read_audit_key;
+use crate::commands::serve::traces::EndedRuns;
 use crate::commands::worker::stop;
 use crate::terminal::{Console, print_error};
 use crate::thread_files::AgentFiles;
@@ -112,8 +115,11 @@ async fn open_and_serve(
         Store::Sqlite(_) if settings.engine != Engine::Local => bail!(NO_SHARED_STORE),
         Store::Sqlite(path) => {
             let store = open_sqlite(path)?;
-            let owner = store.try_own_queue()?;
-            let _owner = owner.with_context(|| owned_elsewhere(&path.display().to_string()))?;
+            let place = path.display().to_string();
+            let try_own = async || Ok(store.try_own_queue()?);
+            let Some(_owner) = own_queue(args.args, &place, terminal, try_own).await? else {
+                return Ok(Exit::Done);
+            };
             let memory = Arc::new(store.clone());
             let app = App::over(settings.clone(), store.clone(), memory, makers)?;
             let registry = Arc::new(store);
@@ -121,11 +127,15 @@ async fn open_and_serve(
         }
         Store::Postgres(url) => {
             let store = connect(url).await?;
-            let owner = store.try_own_queue().await?;
-            let owner = owner.with_context(|| owned_elsewhere("the database"))?;
+            let try_own = async || Ok(store.try_own_queue().await?);
+            let own = own_queue(args.args, "the database", terminal, try_own);
+            let Some(owner) = own.await? else {
+                return Ok(Exit::Done);
+            };
             let app = App::open(settings.clone(), makers).await?;
             let queue_lost = store.keep_queue(owner);
-            serve(args, app, Arc::new(store.clone()), terminal, queue_lost).await
+            let registry = Arc::new(store.clone());
+            Box::pin(serve(args, app, registry, terminal, queue_lost)).await
         }
     }
 }
@@ -134,8 +144,44 @@ const QUEUE_LOST: &str = "lost the lock of the queue of runs: its connection to 
      That process executes the runs; if there is none, start `archie serve` again";
 
 fn owned_elsewhere(store: &str) -> String {
-    format!("another `archie serve` executes the runs of {store}; stop it first")
+    format!(
+        "another `archie serve` executes the runs of {store}; stop it first, or wait for its end with `--standby`"
+    )
 }
+
+/// Takes the queue of runs for this process; with `--standby` when its owner has stopped. Returns `None` if this process is stopped
+/// before that.
+async fn own_queue<T>(
+    args: &ServeArgs,
+    store: &str,
+    terminal: &Console,
+    try_own: impl AsyncFn() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    if let Some(owner) = try_own().await? {
+        return Ok(Some(owner));
+    }
+    if !args.standby {
+        bail!(owned_elsewhere(store));
+    }
+    terminal.aside(&format!(
+        "another `archie serve` executes the runs of {store}; waiting until it has stopped"
+    ));
+    let wait = async {
+        loop {
+            tokio::time::sleep(STANDBY_POLL).await;
+            if let Some(owner) = try_own().await? {
+                return anyhow::Ok(owner);
+            }
+        }
+    };
+    tokio::select! {
+        owner = wait => Ok(Some(owner?)),
+        () = stop() => Ok(None),
+    }
+}
+
+/// How often a server on standby looks whether it may begin.
+const STANDBY_POLL: Duration = Duration::from_millis(250);
 
 async fn serve(
     served: &ServedArgs<'_>,
@@ -167,6 +213,10 @@ async fn serve(
     if let Some(authentication) = &served.authentication {
         server = server.authentication(authentication.clone());
     }
+    let ended_runs = EndedRuns::of(&app);
+    if let Some(ended_runs) = &ended_runs {
+        server = server.end_hook(ended_runs.clone());
+    }
     let server = webhooks::configure(server, args)?.start().await?;
     let agents: Vec<_> = app.agents.iter().map(|agent| agent.name()).collect();
     let address = listener.local_addr()?;
@@ -180,7 +230,19 @@ async fn serve(
             _ = lost => {}
         }
     };
-    let mut serving = pin!(server.serve(listener, until));
+    let serving = async {
+        let serving = server.serve(listener, until);
+        let Some(ended_runs) = &ended_runs else {
+            return serving.await;
+        };
+        let served = tokio::select! {
+            served = serving => served,
+            never = ended_runs.forward_forever(&app) => match never {},
+        };
+        ended_runs.forward(&app);
+        served
+    };
+    let mut serving = pin!(app.traces.during(serving, terminal));
     // It holds the queue, and so it is not dropped before the server has drained.
     let mut queue_lost = pin!(queue_lost);
     let mut running = Some(running);

@@ -50,6 +50,8 @@ pub(super) async fn run(
     let output = Output {
         terminal,
         json: args.json,
+        told: &[],
+        streamed: "",
     };
     let saved_url = app.settings.openai_base_url.as_deref();
     let waiting = terminal.waiting("looking for models");

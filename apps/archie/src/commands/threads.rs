@@ -209,12 +209,12 @@ pub(super) async fn show(
     if let Json::Object(fields) = &values {
         show_fields(fields, terminal);
     }
+    let short = short_id(app, &row.thread).await?;
     if row.head.status == Status::Paused {
-        terminal.hint(&format!("resume with `archie resume {}`", row.thread));
+        terminal.hint(&format!("resume with `archie resume {short}`"));
     }
     terminal.aside(&format!(
-        "`archie history {}` says what happened; `--json` shows all",
-        short_id(app, &row.thread).await?
+        "`archie history {short}` says what happened; `--json` shows all"
     ));
     Ok(Exit::Done)
 }
@@ -308,7 +308,8 @@ pub(super) async fn import(
         files::copy(&beside, &folder)?;
     }
     app.runtime.import(&id, &archive).await?;
-    terminal.hint(&format!("{id} is here; `archie show {id}`"));
+    let short = short_id(app, &id).await?;
+    terminal.hint(&format!("imported {short}; `archie show {short}` shows it"));
     Ok(Exit::Done)
 }
 

@@ -49,7 +49,8 @@ fn a_draft_is_read_and_sent_by_keys_and_another_terminal_sees_who_was_first() {
     one.until("accept?");
     assert!(sent(&workdir).is_empty(), "it is not confirmed");
     one.presses("Enter");
-    one.until("sent 1 message");
+    let screen = one.until("Done");
+    assert_eq!(screen.matches("sent 1 message").count(), 1, "{screen}");
     assert_eq!(sent(&workdir).len(), 1);
     let screen = other.until("ada answered first");
     assert!(screen.contains("the item is closed"), "{screen}");

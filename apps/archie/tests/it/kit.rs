@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use archie::cli::settings::{Engine, Settings, Store};
@@ -74,8 +74,8 @@ impl Workdir {
         Ran::of(command, input)
     }
 
-    /// Runs it, and kills it with `kill -9` after a while. Says whether it was killed.
-    pub(crate) fn run_and_kill(&self, args: &[&str], input: &str, after: Duration) -> bool {
+    /// Starts it with this on its input, and does not wait for its end.
+    pub(crate) fn start(&self, args: &[&str], input: &str) -> Child {
         let mut command = self.command();
         command
             .args(args)
@@ -83,8 +83,14 @@ impl Workdir {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
-        // It may be dead already, which is what this is about.
+        // It may have ended before it read its input.
         let _ = process.stdin.take().unwrap().write_all(input.as_bytes());
+        process
+    }
+
+    /// Runs it, and kills it with `kill -9` after a while. Says whether it was killed.
+    pub(crate) fn run_and_kill(&self, args: &[&str], input: &str, after: Duration) -> bool {
+        let mut process = self.start(args, input);
         let begun = Instant::now();
         while process.try_wait().unwrap().is_none() {
             if begun.elapsed() >= after {

@@ -1,9 +1,8 @@
 //! MCP servers in Archie, with the protocol's reference server: accepted by the person, called by `analyze`, killed, changed.
 
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value as Json, json};
@@ -93,24 +92,6 @@ impl Person {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-
-    /// Starts a command, and gives it this input.
-    fn start(&self, args: &[&str], input: &str) -> Child {
-        let mut command = self.workdir.command();
-        command
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let mut process = command.spawn().unwrap();
-        process
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(input.as_bytes())
-            .unwrap();
-        process
     }
 
     /// Kills the server, but not Archie.
@@ -279,7 +260,7 @@ fn atris_killed_during_a_call_asks_about_the_call_and_does_not_repeat_it() {
     let person = Person::with(&json!([]), json!({}));
     person.accept();
     let call = atris_call(LONG_CALL, "go duration=60 steps=60");
-    let mut process = person.start(&call, "accept\n");
+    let mut process = person.workdir.start(&call, "accept\n");
     person.until_called();
     process.kill().unwrap();
     process.wait().unwrap();
@@ -294,7 +275,7 @@ fn a_server_that_is_killed_during_a_call_of_atris_is_started_again_for_the_next(
     let person = Person::with(&json!([]), json!({}));
     person.accept();
     let call = atris_call(LONG_CALL, "go duration=60 steps=60");
-    let process = person.start(&call, "accept\n");
+    let process = person.workdir.start(&call, "accept\n");
     person.until_called();
     person.kill_server();
     let ended = process.wait_with_output().unwrap();
@@ -479,7 +460,7 @@ fn killed_during_a_call_it_asks_about_the_call_and_does_not_repeat_it() {
     let replies = json!([calls("trigger-long-running-operation", long), asks()]);
     let person = Person::with(&replies, json!({}));
     person.accept();
-    let mut process = person.start(ANALYZE, "accept\n");
+    let mut process = person.workdir.start(ANALYZE, "accept\n");
     person.until_called();
     process.kill().unwrap();
     process.wait().unwrap();

@@ -1342,6 +1342,34 @@ fn the_audit_log_of_a_server_is_listed_and_verified() {
     assert!(listed.out().contains("POST /threads"), "{listed:?}");
 }
 
+#[test]
+fn the_audit_log_of_a_server_is_pruned_and_can_still_be_verified() {
+    let workdir = Workdir::scripted(&json!([]));
+    fs::write(workdir.path("audit.key"), "a secret of the operator\n").unwrap();
+    let options = ["--audit", "--audit-key-file", "audit.key"];
+    let server = ServeProcess::with(workdir.command(), &options);
+    let host = ("host", server.address.as_str());
+    for _ in 0..3 {
+        assert_eq!(server.status("POST /threads", &[host]), 200);
+    }
+    let before = archie_agent::clock::now().0;
+    let before = chrono::DateTime::from_timestamp_millis(before).unwrap();
+    let before = before.to_rfc3339();
+    let prune = ["audit", "prune", "--before", &before];
+    let refused = workdir.run(&prune, "");
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    assert!(refused.out().contains("nothing was pruned"), "{refused:?}");
+    let key = ["--key-file", "audit.key", "--json"];
+    let pruned = workdir.json(&[&prune[..], &key].concat());
+    assert!(pruned[0]["pruned"].as_u64() >= Some(3), "{pruned}");
+    let verified = workdir.json(&[&["audit", "verify"][..], &key].concat());
+    assert!(verified[0]["problem"].is_null(), "{verified}");
+    let listed = workdir.run(&["audit", "list"], "");
+    assert!(listed.out().contains("audit.prune"), "{listed:?}");
+    let future = workdir.run(&["audit", "prune", "--before", "2999-01-01"], "");
+    assert!(future.err().contains("in the future"), "{future:?}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn the_limit_of_open_files_is_raised_to_the_hard_limit() {
@@ -1375,6 +1403,23 @@ fn one_server_at_a_time_executes_the_runs_of_a_store() {
     );
     drop(first);
     drop(ServeProcess::start(&workdir));
+}
+
+/// The second begins to serve when the first has stopped, without anyone starting it.
+#[test]
+fn a_server_on_standby_begins_when_the_other_has_stopped() {
+    let workdir = Workdir::scripted(&json!([]));
+    let first = ServeProcess::start(&workdir);
+    let command = workdir.command();
+    let second = std::thread::spawn(move || ServeProcess::with(command, &["--standby"]));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(!second.is_finished(), "it serves next to the first");
+    let host = ("host", first.address.as_str());
+    assert_eq!(first.status("GET /superstep/ready", &[host]), 200);
+    drop(first);
+    let second = second.join().unwrap();
+    let host = ("host", second.address.as_str());
+    assert_eq!(second.status("GET /superstep/ready", &[host]), 200);
 }
 
 #[test]

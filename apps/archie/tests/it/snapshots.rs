@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::kit::{Workdir, same};
 
 /// A finished and a paused analysis.
-fn workdir() -> Workdir {
+pub(crate) fn workdir() -> Workdir {
     let workdir = Workdir::scripted(&json!([
         {"at": "initial", "text": "Is ordering required?", "usage": {"input_tokens": 100, "output_tokens": 5}},
         {"at": "final", "usage": {"input_tokens": 120, "output_tokens": 40}, "json": {
@@ -31,7 +31,7 @@ fn workdir() -> Workdir {
 }
 
 /// The ids of the two: the one that waits, the one that is finished.
-fn threads(workdir: &Workdir) -> (String, String) {
+pub(crate) fn threads(workdir: &Workdir) -> (String, String) {
     let rows = workdir.json(&["threads", "--json"]);
     let id = |at: usize| rows[at]["thread"].as_str().unwrap().to_owned();
     (id(0), id(1))
@@ -43,7 +43,7 @@ pub(crate) fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
 }
 
 /// Every byte that is written to a terminal.
-fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String {
+pub(crate) fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String {
     let program = workdir.command();
     let words = args.iter().map(|word| format!("'{word}'"));
     let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
@@ -54,7 +54,7 @@ fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String
         "-q",
         "-e",
         "-c",
-        &format!("stty cols {columns}; {}", words.join(" ")),
+        &format!("stty cols {columns} rows 24; {}", words.join(" ")),
         "/dev/null",
     ]);
     script.current_dir(workdir.path("")).env_clear();
@@ -69,40 +69,57 @@ fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String
 
 /// Without colours, moves of the cursor and what a spinner drew.
 fn plain(shown: &str) -> String {
+    on_screen(shown, |_| "")
+}
+
+/// What is on the screen after all this was written, with a mark in the place of each control sequence.
+pub(crate) fn on_screen(written: &str, mark: impl Fn(&str) -> &'static str) -> String {
     let mut text = String::new();
-    let mut left = shown;
+    let mut left = written;
     while let Some((before, rest)) = left.split_once('\u{1b}') {
         text.push_str(before);
-        let end = rest
-            .find(|c: char| c.is_ascii_alphabetic())
-            .map_or(rest.len(), |end| end + 1);
-        left = &rest[end..];
+        let end = rest.find(|c: char| c.is_ascii_alphabetic());
+        let (sequence, rest) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
+        text.push_str(mark(sequence));
+        left = rest;
     }
     text.push_str(left);
+    // A line that was drawn over shows what was drawn last.
     let lines = text
         .lines()
         .map(|line| line.rsplit('\r').next().unwrap_or_default().trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn settings() -> insta::Settings {
+pub(crate) fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings
 }
 
+/// The words of a command's own commands, and of theirs.
+fn words_of(command: &clap::Command, before: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for command in command.get_subcommands() {
+        let mut words = before.to_vec();
+        words.push(command.get_name().to_owned());
+        all.push(words.clone());
+        all.extend(words_of(command, &words));
+    }
+    all
+}
+
 #[test]
 fn every_help() {
     let workdir = Workdir::with_model("");
-    let commands = archie::cli::args::Args::command();
-    let names = commands
-        .get_subcommands()
-        .map(|command| command.get_name().to_owned());
     settings().bind(|| {
         insta::assert_snapshot!("help", workdir.run(&["--help"], "").out());
-        for name in names {
-            let help = workdir.run(&[&name, "--help"], "");
+        for words in words_of(&archie::cli::args::Args::command(), &[]) {
+            let mut args: Vec<&str> = words.iter().map(String::as_str).collect();
+            args.push("--help");
+            let help = workdir.run(&args, "");
+            let name = words.join("-");
             assert_eq!(help.code(), Some(0), "{name}");
             insta::assert_snapshot!(format!("help-{name}"), help.out());
         }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::docs::{replies, repository, two_agents};
 use crate::kit::Workdir;
+use crate::serve::ServeProcess;
 
 /// A collector on this machine that keeps what it receives.
 struct Collector {
@@ -181,5 +182,50 @@ fn a_backend_that_is_gone_or_silent_neither_fails_nor_holds_up_a_run() {
             1,
             "{ran:?}"
         );
+    }
+}
+
+/// The spans of a run that a server executes belong to the caller's trace.
+#[test]
+fn a_server_exports_the_runs_of_its_callers_in_their_traces() {
+    let collector = Collector::new();
+    let workdir = Workdir::scripted(&json!([]))
+        .with_environment("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url);
+    let server = ServeProcess::start(&workdir);
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let body =
+        json!({ "assistant_id": "atris", "input": { "query": "What are the trending tracks?" } });
+    let tokio = tokio::runtime::Runtime::new().unwrap();
+    let status = tokio.block_on(async {
+        let request = reqwest::Client::new()
+            .post(format!("http://{}/runs/wait", server.address))
+            .header("traceparent", format!("00-{trace}-b7ad6b7169203331-01"))
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        request.send().await.unwrap().status()
+    });
+    assert_eq!(status, 200);
+    let asked = Instant::now();
+    while collector.received().is_empty() {
+        assert!(
+            asked.elapsed() < Duration::from_secs(20),
+            "nothing was exported"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for request in collector.received() {
+        let decoded = ExportTraceServiceRequest::decode(request.body.as_slice()).unwrap();
+        let scopes = decoded
+            .resource_spans
+            .into_iter()
+            .flat_map(|of| of.scope_spans);
+        for span in scopes.flat_map(|scope| scope.spans) {
+            let id: String = span
+                .trace_id
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            assert_eq!(id, trace, "span {}", span.name);
+        }
     }
 }

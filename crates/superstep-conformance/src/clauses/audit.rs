@@ -163,6 +163,72 @@ pub(super) async fn racing_appends_make_one_chain(db: &dyn Registry) -> Verdict 
     Ok(())
 }
 
+pub(super) async fn prune_deletes_the_beginning_of_a_log(db: &dyn Registry) -> Verdict {
+    let entries = chain(AuditHead::default(), 5);
+    db.append_audit("acme", &entries).await?;
+    for (through, count, wanted) in [(2, 2, &entries[2..]), (4, 2, &entries[4..])] {
+        let end = end_of(&entries[..through]).unwrap_or_default();
+        let deleted = db.prune_audit("acme", end).await?;
+        ensure_eq!(deleted, count, "entries up to {through}");
+        let found = db.audit("acme", 0, 10).await?;
+        ensure_eq!(found, wanted, "what is left after {through}");
+        let again = db.prune_audit("acme", end).await?;
+        ensure_eq!(again, 0, "entries up to {through}, the second time");
+    }
+    // The log goes on as if it were whole.
+    let head = db.audit_head("acme").await?;
+    ensure_eq!(Some(head), end_of(&entries), "the end");
+    let next = chain(head, 2);
+    let appended = db.append_audit("acme", &next).await?;
+    ensure_eq!(Some(appended), end_of(&next), "the end after more entries");
+    Ok(())
+}
+
+pub(super) async fn prune_needs_the_hash_of_an_entry_before_the_last(db: &dyn Registry) -> Verdict {
+    let entries = chain(AuditHead::default(), 3);
+    db.append_audit("acme", &entries).await?;
+    let end = end_of(&entries).unwrap_or_default();
+    let second = end_of(&entries[..2]).unwrap_or_default();
+    for (what, through) in [
+        ("the last entry", end),
+        (
+            "another hash",
+            AuditHead {
+                hash: [9; 32],
+                ..second
+            },
+        ),
+        ("the hash of another entry", AuditHead { seq: 1, ..second }),
+        ("an entry to come", AuditHead { seq: 4, ..end }),
+        ("no entry", AuditHead::default()),
+    ] {
+        let deleted = db.prune_audit("acme", through).await?;
+        ensure_eq!(deleted, 0, "entries up to {what}");
+        let found = db.audit("acme", 0, 10).await?;
+        ensure_eq!(found, entries, "the entries after {what}");
+    }
+    Ok(())
+}
+
+pub(super) async fn prune_spares_the_logs_of_others(db: &dyn Registry) -> Verdict {
+    let entries = chain(AuditHead::default(), 3);
+    for tenant in ["acme", "acme-corp"] {
+        db.append_audit(tenant, &entries).await?;
+    }
+    let second = end_of(&entries[..2]).unwrap_or_default();
+    for tenant in STRANGERS
+        .into_iter()
+        .filter(|tenant| *tenant != "acme-corp")
+    {
+        let deleted = db.prune_audit(tenant, second).await?;
+        ensure_eq!(deleted, 0, "entries of tenant `{tenant}`");
+    }
+    ensure_eq!(db.prune_audit("acme", second).await?, 2, "own entries");
+    let found = db.audit("acme-corp", 0, 10).await?;
+    ensure_eq!(found, entries, "the entries of another tenant");
+    Ok(())
+}
+
 pub(super) async fn tenants_are_apart_in_audit_logs(db: &dyn Registry) -> Verdict {
     let own = chain(AuditHead::default(), 2);
     db.append_audit("acme", &own).await?;

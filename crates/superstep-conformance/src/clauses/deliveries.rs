@@ -9,7 +9,7 @@ use superstep_core::registry::{
 };
 use superstep_core::{DeliveryId, ThreadId, Timestamp};
 
-use super::registry::{NONE, NOW, STRANGERS, later, new_run, run_id};
+use super::registry::{NONE, NOW, STRANGERS, TENANTS, later, new_run, run_id};
 use super::security::hostile_texts;
 use crate::poll::join_all;
 use crate::report::{Fault, Verdict, ensure, ensure_eq};
@@ -174,6 +174,37 @@ pub(super) async fn take_gives_the_longest_due_first(db: &dyn Registry) -> Verdi
     ensure_eq!(take(db, later(50), 0).await?, NONE, "none of them");
     ensure_eq!(take(db, later(50), 3).await?, [1], "the next ones");
     Ok(())
+}
+
+pub(super) async fn take_of_deliveries_skips_tenants(db: &dyn Registry) -> Verdict {
+    for tenant in TENANTS {
+        let thread = thread_of(tenant, "x");
+        end(db, &thread, 1, &[new_delivery(&thread, 1, 1)]).await?;
+    }
+    let taken = async |skipped: &[&str]| {
+        let skipped: Vec<String> = skipped.iter().map(|name| (*name).to_owned()).collect();
+        let taken = db.take_deliveries_except(NOW, later(AGAIN_MS), 10, &skipped);
+        let mut tenants: Vec<String> = taken.await?.iter().map(tenant_of).collect();
+        tenants.sort();
+        Ok::<_, Fault>(tenants)
+    };
+    let all: Vec<&str> = TENANTS.iter().copied().chain(["nobody\0"]).collect();
+    ensure_eq!(
+        taken(&all).await?,
+        [""; 0],
+        "what is left if all are skipped"
+    );
+    let mut rest = TENANTS[1..].to_vec();
+    rest.sort_unstable();
+    let tenants = taken(&[TENANTS[0], "nobody\0"]).await?;
+    ensure_eq!(tenants, rest, "the tenants whose deliveries were taken");
+    let tenants = taken(&[]).await?;
+    ensure_eq!(tenants, TENANTS[..1], "the tenants of the rest");
+    Ok(())
+}
+
+fn tenant_of(delivery: &Delivery) -> String {
+    delivery.new.thread.tenant().to_owned()
 }
 
 pub(super) async fn delivery_behind_another_waits_for_its_end(db: &dyn Registry) -> Verdict {
@@ -481,6 +512,19 @@ pub(super) async fn deliveries_by_run_status_and_page(db: &dyn Registry) -> Verd
         let what = format!("{query:?}");
         ensure_eq!(listed(db, query).await?, wanted, "the deliveries of {what}");
     }
+    for (id, run, wanted) in [
+        (4u8, None, &[4u8] as &[u8]),
+        (4, Some(2), &[4]),
+        (4, Some(1), &[]),
+        (9, None, &[]),
+    ] {
+        let query = DeliveryQuery {
+            id: Some(delivery_id(id)),
+            ..of(run, &[])
+        };
+        let what = format!("{query:?}");
+        ensure_eq!(listed(db, query).await?, wanted, "the deliveries of {what}");
+    }
     let page = |offset, limit| DeliveryQuery {
         page: Page { limit, offset },
         ..of(None, &[pending])
@@ -534,6 +578,15 @@ pub(super) async fn tenants_are_apart_in_deliveries(db: &dyn Registry) -> Verdic
     db.take_deliveries(NOW, later(AGAIN_MS), 1).await?;
     let before = delivery(db, "acme", 1).await?;
     for tenant in STRANGERS {
+        let by_id = DeliveryQuery {
+            id: Some(new.id),
+            ..all(tenant)
+        };
+        ensure_eq!(
+            listed(db, by_id).await?,
+            NONE,
+            "the delivery, by tenant `{tenant}`"
+        );
         let by_run = DeliveryQuery {
             run: Some(new.run),
             ..all(tenant)

@@ -507,6 +507,7 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         taken_delivery_counts_an_attempt_and_is_due_again,
         take_gives_the_oldest_of_each_run,
         take_gives_the_longest_due_first,
+        take_of_deliveries_skips_tenants,
         delivery_behind_another_waits_for_its_end,
         racing_takes_give_each_delivery_once,
         end_of_an_attempt_is_stored,
@@ -527,6 +528,9 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         entries_that_do_not_continue_the_log_are_not_appended,
         same_entries_twice_are_appended_once,
         racing_appends_make_one_chain,
+        prune_deletes_the_beginning_of_a_log,
+        prune_needs_the_hash_of_an_entry_before_the_last,
+        prune_spares_the_logs_of_others,
         tenants_are_apart_in_audit_logs,
         audited_tenants_are_in_order,
         hostile_texts_of_audit_entries_survive;

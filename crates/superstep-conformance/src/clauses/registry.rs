@@ -1707,7 +1707,7 @@ pub(super) const NOW: Timestamp = Timestamp(1_000_000);
 /// No runs or assistants.
 pub(super) const NONE: &[u8] = &[];
 
-const TENANTS: [&str; 3] = ["", "acme", "acme-corp"];
+pub(super) const TENANTS: [&str; 3] = ["", "acme", "acme-corp"];
 
 /// Tenants that a careless comparison would take for `acme`.
 pub(super) const STRANGERS: [&str; 12] = [

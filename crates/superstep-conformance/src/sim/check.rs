@@ -1,11 +1,11 @@
 //! What must hold, each rule with a name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use superstep_core::checkpoint::StoredBody;
 use superstep_core::checkpoint::format::{Change, Entry, EntryKind, Stop};
-use superstep_core::run::{LogFollower, StreamEvent, read_state};
+use superstep_core::checkpoint::{History, StoredBody};
+use superstep_core::run::{LogFollower, StreamEvent, StreamEventBody, read_state};
 use superstep_core::{Seq, Value};
 
 use super::lab::Inner;
@@ -286,16 +286,34 @@ fn watch_from(
         _ => lab.load_at(entries[start - 1].0),
     };
     let history = history.ok_or("no such entry")?;
-    let mut watch = LogFollower::after(&graph, &thread, &history).map_err(text)?;
+    let follow = |history: &History| LogFollower::after(&graph, &thread, history).map_err(text);
+    let without_states = |watch: LogFollower| watch.with_states_of(&BTreeSet::new());
+    let mut watch = follow(&history)?;
+    let mut other = without_states(follow(&history)?);
     let mut seen = Vec::new();
     for (seq, entry) in &entries[start..] {
-        seen.extend(watch.see(*seq, entry).map_err(text)?);
+        let items = watch.see(*seq, entry).map_err(text)?;
+        let others = other.see(*seq, entry).map_err(text)?;
+        // Such a follower reads no state, and must not lose its place by that.
+        if !items.iter().filter(|item| !shows_state(item)).eq(&others) {
+            let seq = seq.0;
+            return Err(format!("without states, entry {seq} shows {others:?}"));
+        }
+        seen.extend(items);
         if entry.kind == EntryKind::Fork {
             let history = lab.load_at(*seq).ok_or("no such entry")?;
-            watch = LogFollower::after(&graph, &thread, &history).map_err(text)?;
+            watch = follow(&history)?;
+            other = without_states(follow(&history)?);
         }
     }
     Ok(seen)
+}
+
+fn shows_state(item: &StreamEvent) -> bool {
+    matches!(
+        item.what,
+        StreamEventBody::Values(_) | StreamEventBody::Checkpoint { .. }
+    )
 }
 
 /// A node that only a join leads to runs when all its sources have run since the last time, and only then.

@@ -715,6 +715,10 @@ fn every_defect_of_a_registry_is_caught() {
             &["registry::take_skips_tenants_and_takes_the_rest"],
         ),
         (
+            RegistryDefect::DeliveriesOfNoTenantSkipped,
+            &["deliveries::take_of_deliveries_skips_tenants"],
+        ),
+        (
             RegistryDefect::TakesTwoOfAThread,
             &[
                 "registry::take_gives_the_oldest_of_each_thread",
@@ -1128,6 +1132,10 @@ fn every_defect_of_deliveries_is_caught() {
             &["deliveries::repeated_delivery_is_sent_from_the_beginning"],
         ),
         (
+            RegistryDefect::IdOfDeliveriesIgnored,
+            &["deliveries::deliveries_by_run_status_and_page"],
+        ),
+        (
             RegistryDefect::RunOfDeliveriesIgnored,
             &["deliveries::deliveries_by_run_status_and_page"],
         ),
@@ -1213,6 +1221,18 @@ fn every_defect_of_audit_logs_is_caught() {
         (
             RegistryDefect::TextsOfAuditTrimmed,
             &["audit::hostile_texts_of_audit_entries_survive"],
+        ),
+        (
+            RegistryDefect::AuditPrunedUnchecked,
+            &["audit::prune_needs_the_hash_of_an_entry_before_the_last"],
+        ),
+        (
+            RegistryDefect::AuditPrunedBefore,
+            &["audit::prune_deletes_the_beginning_of_a_log"],
+        ),
+        (
+            RegistryDefect::AuditPrunedForAll,
+            &["audit::prune_spares_the_logs_of_others"],
         ),
     ] {
         let report = block_on(registry(async || BrokenRegistry::new(defect)));

@@ -265,7 +265,7 @@ pub struct FrameAdvanced {
 }
 
 /// What runs in the next superstep, and what waits for a later one.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Next {
     /// Tasks in task order: nodes by name, then sends in the order they were made.
     pub tasks: Vec<PlannedTask>,
@@ -277,6 +277,31 @@ pub struct Next {
     pub reroute: Vec<NodeName>,
     /// Command to the parent graph with which the subgraph was left.
     pub leave: Option<ParentRecord>,
+}
+
+/// By hand, because each superstep replaces the plan of the one before: `clone_from` uses the memory of its lists again, which
+/// a derived one does not.
+impl Clone for Next {
+    fn clone(&self) -> Self {
+        let mut next = Self::default();
+        next.clone_from(self);
+        next
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        let Self {
+            tasks,
+            joins,
+            deferred,
+            reroute,
+            leave,
+        } = from;
+        self.tasks.clone_from(tasks);
+        self.joins.clone_from(joins);
+        self.deferred.clone_from(deferred);
+        self.reroute.clone_from(reroute);
+        self.leave.clone_from(leave);
+    }
 }
 
 /// A task that is planned to run.

@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use crate::command::{Gotos, Payload, SendTo, Target};
 use crate::error::{BuildError, BuildProblem};
 use crate::graph::erased::{self, Failed, Ops};
+use crate::graph::node_table::NodeTable;
 use crate::graph::{
     Cache, Definition, Graph, Handler, Join, Mapping, NodeBody, NodeDef, RetryPolicy, Route,
     Routing, Siblings, Subgraph, SubgraphLife, Timeout, validate,
@@ -422,12 +423,16 @@ impl<S: State> GraphBuilder<S> {
         let inputs = channels
             .filter(|name| self.inputs.contains(*name))
             .collect();
+        let nodes = NodeTable::new(self.nodes);
+        let first = self.start.edges.iter_mut().flatten();
+        let joined = self.joins.iter_mut().map(|join| &mut join.target);
+        first.chain(joined).for_each(|name| nodes.own(name));
         let definition = Definition {
             inputs,
             context_schema: self.context_schema,
             name: self.name,
             ops: Ops::<S>::shared(),
-            nodes: self.nodes,
+            nodes,
             start: self.start,
             joins: self.joins,
             at_limit: self.at_limit,

@@ -66,7 +66,7 @@ impl Definition {
         });
         let mut edges = Vec::new();
         leaving(START, &self.start, &mut edges);
-        for (name, node) in &self.nodes {
+        for (name, node) in self.nodes.iter() {
             leaving(name.as_str(), &node.routing, &mut edges);
             let handled = node.handler.iter().flat_map(|handler| &handler.targets);
             edges.extend(handled.map(|target| edge(name.as_str(), target.as_ref(), true)));

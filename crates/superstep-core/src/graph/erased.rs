@@ -35,6 +35,8 @@ pub(crate) trait StateOps: Send + Sync {
     fn schema(&self) -> serde_json::Value;
     fn initial(&self) -> Live;
     fn encode_state(&self, state: &Live) -> Result<Value, ValueError>;
+    /// Encodes a state, unless that is longer than this.
+    fn encode_short_state(&self, state: &Live, bytes_max: usize) -> Option<Value>;
     fn decode_state(&self, value: &Value, version: u32) -> Result<Live, ReadError>;
     fn decode_update(&self, value: &Value, version: u32) -> Result<AnyUpdate, ReadError>;
     fn written(&self, update: &AnyUpdate) -> ChannelSet;
@@ -130,6 +132,10 @@ impl<S: State> StateOps for Ops<S> {
         Value::encode_unchecked(state.downcast_ref::<S>().expect(OWN_TYPE))
     }
 
+    fn encode_short_state(&self, state: &Live, bytes_max: usize) -> Option<Value> {
+        Value::encode_short(state_of::<S>(state), bytes_max)
+    }
+
     fn decode_state(&self, value: &Value, version: u32) -> Result<Live, ReadError> {
         let state: S = migrated::<S>(value, version)?.decode()?;
         Ok(Arc::new(state))
@@ -178,23 +184,40 @@ impl<S: State> StateOps for Ops<S> {
         update: AnyUpdate,
         task: TaskId,
     ) -> Result<Prepared, RefusedUpdate> {
-        let mut update = *update.downcast::<S::Update>().expect(OWN_TYPE);
+        let mut update = update.downcast::<S::Update>().expect(OWN_TYPE);
         // The state's check and the serde code of its types are user code, and may panic.
         let prepared = guarded("the check of an update", || {
             if has_messages::<S>() {
                 update.name_messages(&mut MessageIds::of(task));
             }
             state.downcast_ref::<S>().expect(OWN_TYPE).check(&update)?;
-            let mut encoded = Value::encode_and_read_back(&update)?;
+            if reads_back_exactly::<S>(&update) {
+                let (stored, floor) = Value::encode_checked(&*update)?;
+                return Ok(Prepared {
+                    stored,
+                    read_back: update,
+                    floor,
+                });
+            }
+            let mut encoded = Value::encode_and_read_back(&*update)?;
             encoded.read_back.move_untracked(&mut update);
+            // From here on, only what was read back counts. It takes the place of what the node wrote, and so its memory.
+            *update = encoded.read_back;
             Ok(Prepared {
                 stored: encoded.value,
-                read_back: Box::new(encoded.read_back),
+                read_back: update,
                 floor: encoded.floor,
             })
         });
         prepared.unwrap_or_else(|panic| Err(InvalidUpdate::rule(panic.to_string()).into()))
     }
+}
+
+/// Whether an update is known to read back from its stored form exactly as it was written.
+fn reads_back_exactly<S: State>(update: &S::Update) -> bool {
+    // A state written by hand that names no such channel may store more than its channels.
+    let exact = S::READ_BACK_EXACTLY;
+    !exact.is_empty() && update.written().minus(exact).is_empty()
 }
 
 fn has_messages<S: State>() -> bool {

@@ -3,6 +3,7 @@
 mod builder;
 mod draw;
 mod erased;
+mod node_table;
 mod policy;
 mod validate;
 
@@ -16,7 +17,7 @@ pub(crate) use erased::{
     guarded, panic_text,
 };
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::ids::{FramePath, NodeName};
 use crate::state::State;
 use crate::value::Value;
 use erased::{CacheFn, DownFn, RouteFn, UpFn};
+use node_table::NodeTable;
 
 /// A graph over the state `S`, made by [`Graph::builder`]. Cheap to clone.
 ///
@@ -92,7 +94,7 @@ impl<S> fmt::Debug for Graph<S> {
 pub struct Definition {
     pub(crate) name: String,
     pub(crate) ops: Arc<dyn StateOps>,
-    pub(crate) nodes: BTreeMap<NodeName, NodeDef>,
+    pub(crate) nodes: NodeTable,
     pub(crate) start: Routing,
     pub(crate) joins: Vec<Join>,
     pub(crate) at_limit: Option<NodeName>,
@@ -200,7 +202,7 @@ impl fmt::Debug for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph")
             .field("name", &self.name)
-            .field("nodes", &self.nodes.keys())
+            .field("nodes", &self.nodes.keys().collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }

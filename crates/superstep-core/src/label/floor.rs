@@ -1,7 +1,7 @@
 //! The labels that every labeled value inside something has: the floor under its labels.
 //!
 //! A node that has read labels must put them on every labeled value it writes. One comparison with the floor of what it wrote
-//! decides whether it did; the floor is taken during the walk over every value before it is encoded.
+//! decides whether it did; the floor is taken while the value is encoded.
 
 use crate::label::Labels;
 

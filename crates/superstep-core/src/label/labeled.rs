@@ -175,7 +175,7 @@ impl<T: fmt::Debug> fmt::Debug for Labeled<T> {
     }
 }
 
-/// Type name by which the walk over a value (`value/walk.rs`) recognizes a labeled one. No user type has it.
+/// Type name by which the walk over a value (`value/json.rs`) recognizes a labeled one. No user type has it.
 pub(crate) const LABELED: &str = "superstep::Labeled";
 /// Field name by which it recognizes the labels.
 pub(crate) const LABELS: &str = "labels";

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::pending;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Wake, Waker};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -79,24 +80,22 @@ struct Attempt {
     host: Arc<dyn NodeHost>,
     scope: Mutex<Scope>,
     heartbeats: AtomicU64,
+    /// Whether the node was woken during a poll without a waker.
+    woken: AtomicBool,
     /// Whether a unit test called the node: then nobody will ever answer.
     is_test: bool,
 }
 
 /// What one attempt of a node has done so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scope {
     records: TaskRecords,
     answers: Answers,
-    /// Number of calls of each step name.
-    calls: BTreeMap<String, u32>,
     /// Number of steps called so far.
     ordinal: u32,
-    used: BTreeSet<String>,
-    in_flight: BTreeSet<String>,
     overlapped: bool,
-    asked: BTreeSet<String>,
-    open: BTreeMap<String, Draft>,
+    /// Apart, because most attempts call no step and raise no interrupt.
+    called: Option<Box<AttemptCalls>>,
     holds: u32,
     events: Vec<Value>,
     /// Labels of everything that the attempt has read.
@@ -105,11 +104,45 @@ pub(super) struct Scope {
     shown: u64,
 }
 
+/// The steps that an attempt called, and the interrupts that it raised.
+#[derive(Debug)]
+struct AttemptCalls {
+    /// Number of calls of each step name.
+    calls: BTreeMap<String, u32>,
+    used: BTreeSet<String>,
+    in_flight: BTreeSet<String>,
+    asked: BTreeSet<String>,
+    open: BTreeMap<String, Draft>,
+}
+
+impl AttemptCalls {
+    const NOTHING: Self = Self {
+        calls: BTreeMap::new(),
+        used: BTreeSet::new(),
+        in_flight: BTreeSet::new(),
+        asked: BTreeSet::new(),
+        open: BTreeMap::new(),
+    };
+}
+
 impl Scope {
+    fn called(&self) -> &AttemptCalls {
+        static NOTHING: AttemptCalls = AttemptCalls::NOTHING;
+        self.called.as_deref().unwrap_or(&NOTHING)
+    }
+
+    fn called_mut(&mut self) -> &mut AttemptCalls {
+        let nothing = || Box::new(AttemptCalls::NOTHING);
+        self.called.get_or_insert_with(nothing)
+    }
+
     /// Returns the open interrupts, once nothing runs that must not be interrupted: no step in flight and no [`Hold`].
     pub(super) fn ripe_questions(&self) -> Option<Vec<Draft>> {
-        let quiet = self.in_flight.is_empty() && self.holds == 0;
-        (quiet && !self.open.is_empty()).then(|| self.open.values().cloned().collect())
+        let AttemptCalls {
+            in_flight, open, ..
+        } = self.called();
+        let quiet = in_flight.is_empty() && self.holds == 0;
+        (quiet && !open.is_empty()).then(|| open.values().cloned().collect())
     }
 
     pub(super) fn take_events(&mut self) -> Vec<Value> {
@@ -121,7 +154,7 @@ impl Scope {
         self.records
             .keys()
             .into_iter()
-            .find(|key| !self.used.contains(key))
+            .find(|key| !self.called().used.contains(key))
     }
 }
 
@@ -136,16 +169,33 @@ impl Attempt {
         let scope = Scope {
             records,
             answers,
+            ordinal: 0,
             overlapped,
-            ..Scope::default()
+            called: None,
+            holds: 0,
+            events: Vec::new(),
+            read: Labels::NONE,
+            shown: 0,
         };
         Self {
             info,
             host,
             scope: Mutex::new(scope),
             heartbeats: AtomicU64::new(0),
+            woken: AtomicBool::new(false),
             is_test: false,
         }
+    }
+}
+
+/// Wakes nothing: see [`NodeCx::noting_waker`]. One that did would hold its task, and the task this attempt.
+impl Wake for Attempt {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::SeqCst);
     }
 }
 
@@ -170,6 +220,17 @@ impl NodeCx {
             is_test: true,
             ..attempt
         }))
+    }
+
+    /// Returns a waker that only notes that it was called, for a poll whose caller polls again by itself.
+    pub(super) fn noting_waker(&self) -> Waker {
+        self.0.woken.store(false, Ordering::SeqCst);
+        Waker::from(self.0.clone())
+    }
+
+    /// Whether a [`noting_waker`](Self::noting_waker) was called since the last one was made.
+    pub(super) fn was_woken(&self) -> bool {
+        self.0.woken.load(Ordering::SeqCst)
     }
 
     pub(super) fn heartbeats(&self) -> u64 {
@@ -233,13 +294,13 @@ impl NodeCx {
                 "`{name}` is not a step name: use 1 to 200 bytes, not beginning with `=`"
             )));
         }
-        if scope.in_flight.contains(name) {
+        if scope.called().in_flight.contains(name) {
             let why = format!(
                 "two steps named `{name}` are in flight at once; give them names of their own"
             );
             return Err(NodeError::of_kind(FailureKind::AmbiguousStep, why));
         }
-        let call = scope.calls.entry(name.to_owned()).or_default();
+        let call = scope.called_mut().calls.entry(name.to_owned()).or_default();
         let key = if *call == 0 {
             name.to_owned()
         } else {
@@ -248,7 +309,7 @@ impl NodeCx {
         *call += 1;
         let ordinal = scope.ordinal;
         scope.ordinal += 1;
-        scope.used.insert(key.clone());
+        scope.called_mut().used.insert(key.clone());
         if let Some(StepKept { step: record, read }) = scope.records.find(&key) {
             if !record.overlapped && record.ordinal != ordinal {
                 return Err(changed(format!(
@@ -264,10 +325,10 @@ impl NodeCx {
                 "step number {ordinal} was `{recorded}`, now it is `{key}`"
             )));
         }
-        if !scope.in_flight.is_empty() {
+        if !scope.called().in_flight.is_empty() {
             scope.overlapped = true;
         }
-        scope.in_flight.insert(name.to_owned());
+        scope.called_mut().in_flight.insert(name.to_owned());
         Ok(Called::Now { key, ordinal })
     }
 
@@ -366,7 +427,7 @@ impl NodeCx {
 
     fn ask(&self, draft: Draft) -> Result<Option<AnswerBody>, NodeError> {
         let mut scope = self.scope();
-        if !scope.asked.insert(draft.key.clone()) {
+        if !scope.called_mut().asked.insert(draft.key.clone()) {
             let why = format!(
                 "the key `{}` is used for two questions; give each a key of its own",
                 draft.key
@@ -380,7 +441,7 @@ impl NodeCx {
             let why = "a stateless subgraph cannot ask: nothing of it is stored to resume from";
             return Err(NodeError::of_kind(FailureKind::StatelessInterrupt, why));
         }
-        scope.open.insert(draft.key.clone(), draft);
+        scope.called_mut().open.insert(draft.key.clone(), draft);
         Ok(None)
     }
 
@@ -554,7 +615,7 @@ struct InFlight<'a> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.cx.scope().in_flight.remove(self.name);
+        self.cx.scope().called_mut().in_flight.remove(self.name);
     }
 }
 

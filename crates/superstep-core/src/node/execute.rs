@@ -373,18 +373,24 @@ enum Asked {
 
 impl Asking {
     fn poll(&mut self, context: &Context<'_>) -> Poll<Asked> {
-        let watch = Arc::new(Watch {
-            inner: context.waker().clone(),
-            woken: AtomicBool::new(false),
-        });
-        let waker = Waker::from(watch.clone());
+        // A driver that runs tasks on the spot polls them once without a waker of its own. Most end then, so that poll takes
+        // no memory for one.
+        let watch = (!context.waker().will_wake(Waker::noop())).then(|| Watch::new(context));
+        let waker = match &watch {
+            Some(watch) => Waker::from(watch.clone()),
+            None => self.ending.cx.noting_waker(),
+        };
         let polled = catch_unwind(AssertUnwindSafe(|| {
             self.node.as_mut().poll(&mut Context::from_waker(&waker))
         }));
+        let was_woken = || match &watch {
+            Some(watch) => watch.woken.load(Ordering::SeqCst),
+            None => self.ending.cx.was_woken(),
+        };
         match polled {
             Ok(Poll::Ready(returned)) => Poll::Ready(Asked::Returned(returned)),
             // Woken while it was polled: the node yielded on purpose and will be polled again.
-            Ok(Poll::Pending) if watch.woken.load(Ordering::SeqCst) => Poll::Pending,
+            Ok(Poll::Pending) if was_woken() => Poll::Pending,
             Ok(Poll::Pending) => match self.ending.cx.scope().ripe_questions() {
                 Some(questions) => Poll::Ready(Asked::Questions(questions)),
                 None => Poll::Pending,
@@ -401,6 +407,15 @@ impl Asking {
 struct Watch {
     inner: Waker,
     woken: AtomicBool,
+}
+
+impl Watch {
+    fn new(context: &Context<'_>) -> Arc<Self> {
+        Arc::new(Self {
+            inner: context.waker().clone(),
+            woken: AtomicBool::new(false),
+        })
+    }
 }
 
 impl Wake for Watch {
@@ -495,6 +510,9 @@ impl Ending {
                 "`{node}` is not inside a subgraph, so there is no parent graph to command"
             );
             return Err(NodeError::of_kind(FailureKind::NoParent, why));
+        }
+        if record.goto.is_empty() {
+            return Ok(());
         }
         let def = self.graph.node(node);
         def.check_goto(&self.graph, node, &record.goto, self.handles)

@@ -80,6 +80,12 @@ impl TaskRecords {
         own.map(str::to_owned).collect()
     }
 
+    /// Whether these are empty and nothing else holds them, so that another task may have them.
+    pub(crate) fn can_be_used_again(&mut self) -> bool {
+        let all = Arc::get_mut(&mut self.all).map(Mutex::get_mut);
+        matches!(all, Some(Ok(all)) if all.is_empty())
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().is_empty()
     }

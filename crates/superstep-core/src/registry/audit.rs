@@ -1,6 +1,7 @@
 //! The audit log: who did what. Each entry carries the hash of the one before it, so that a change of the past can be seen.
 //!
-//! A registry only appends what fits to the end of a tenant's chain. The hashes are made and checked by the server.
+//! A registry only appends what fits to the end of a tenant's chain, and deletes its beginning. The hashes are made and checked by
+//! the server.
 
 use crate::ids::Timestamp;
 

@@ -166,6 +166,8 @@ pub enum AttemptEnd {
 pub struct DeliveryQuery {
     /// Tenant of the deliveries.
     pub tenant: String,
+    /// Only the delivery with this id.
+    pub id: Option<DeliveryId>,
     /// Only deliveries of this run.
     pub run: Option<RunId>,
     /// Only deliveries with one of these statuses; empty for any.

@@ -629,7 +629,17 @@ impl Registry for MemoryRegistry {
         again: Timestamp,
         limit: u32,
     ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
-        Box::pin(async move { Ok(self.lock().take_deliveries(now, again, limit)) })
+        self.take_deliveries_except(now, again, limit, &[])
+    }
+
+    fn take_deliveries_except<'a>(
+        &'a self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        Box::pin(async move { Ok(self.lock().take_deliveries(now, again, limit, skipped)) })
     }
 
     fn end_attempt<'a>(
@@ -690,6 +700,14 @@ impl Registry for MemoryRegistry {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
         Box::pin(async move { Ok(self.lock().audit(tenant, after, limit)) })
+    }
+
+    fn prune_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        through: AuditHead,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.lock().prune_audit(tenant, through)) })
     }
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {

@@ -39,13 +39,16 @@ impl Run {
     /// copy of the state; then nothing of the superstep counts and its tasks run again on resume. The plan is made from the
     /// state *after* the writes, because routes read it. A breakpoint after this superstep is noted first but takes effect
     /// last, so that the commit already holds the plan that a resume continues with.
-    fn end_superstep(&mut self, path: &FramePath, live: LiveFrame) {
+    fn end_superstep(&mut self, path: &FramePath, mut live: LiveFrame) {
         let graph = self.position.frame(path).graph.clone();
-        let mut tasks = Vec::with_capacity(live.slots.len());
-        let mut writes = Vec::with_capacity(live.slots.len());
-        let mut updates = Vec::with_capacity(live.slots.len());
+        let mut tasks = std::mem::take(&mut self.spare.ended);
+        tasks.reserve_exact(live.slots.len());
+        let mut writes = std::mem::take(&mut self.spare.writes);
+        writes.reserve_exact(live.slots.len());
+        let mut updates = std::mem::take(&mut self.spare.updates);
+        updates.reserve_exact(live.slots.len());
         let mut leave = None;
-        for (index, slot) in (0..).zip(live.slots) {
+        for (index, mut slot) in (0..).zip(live.slots.drain(..)) {
             let TaskActivity::Ended(ending) = slot.doing else {
                 unreachable!("every task of it has ended")
             };
@@ -62,9 +65,16 @@ impl Run {
                 stored
             };
             let stored = match ending.updates {
-                Updates::One(stored, update) => vec![stored_form((stored, update))],
+                Updates::One(stored, update) => {
+                    let mut written = std::mem::take(&mut self.spare.written);
+                    written.push(stored_form((stored, update)));
+                    written
+                }
                 Updates::Forwarded(all) => all.into_iter().map(stored_form).collect(),
             };
+            if slot.records.can_be_used_again() {
+                self.spare.records = Some(slot.records);
+            }
             writes.push(TaskWrite {
                 node: slot.node,
                 index,
@@ -79,7 +89,7 @@ impl Run {
             return self.refuse(path, FailureKind::ConflictingWrites, node, why, &tasks);
         }
         let frame = self.position.frame_mut(path);
-        if let Err(error) = try_writes(&*graph.ops, &mut frame.state, updates) {
+        if let Err(error) = try_writes(&*graph.ops, &mut frame.state, &mut updates) {
             let (node, why) = (&writes[0].node, error.to_string());
             return self.refuse(path, error.kind(), node, why, &tasks);
         }
@@ -96,7 +106,10 @@ impl Run {
                 },
                 faults: Vec::new(),
             },
-            None => plan::after(&graph, &frame.state, &frame.next, ended),
+            None => {
+                let planned = std::mem::take(&mut self.spare.planned);
+                plan::after(&graph, &frame.state, &frame.next, ended, planned)
+            }
         };
         let after = self.stops_after(path, &writes);
         self.advance(path, writes, planned.next, &tasks);
@@ -109,11 +122,12 @@ impl Run {
         } else if self.position.frame(path).next.is_done() {
             self.finish_frame(path);
         } else if !self.limit(path) {
-            self.ready.insert(path.clone());
+            self.ready.insert(path.clone(), ());
         }
         if let (false, Some(after)) = (self.phase.is_stopping(), after) {
             self.halt(after);
         }
+        self.spare.keep(live.slots, updates, tasks);
     }
 
     /// Refuses writes that cannot be applied: nothing of the superstep counts, and its tasks will run again.
@@ -143,14 +157,14 @@ impl Run {
     ) {
         let several = tasks.len() > 1;
         for &EndedTask { id, recorded, .. } in tasks {
-            self.places.remove(&id);
+            self.places.remove(id);
             if several || recorded || self.recorded.results.contains_key(&id) {
                 self.release(id);
             }
             self.close_questions(id);
             self.interrupts.answers.remove(&id);
         }
-        *self.progress.steps.entry(path.clone()).or_default() += 1;
+        *self.progress.steps.or_default(path) += 1;
         let advanced = FrameAdvanced {
             frame: path.clone(),
             writes,
@@ -163,11 +177,16 @@ impl Run {
             self.pending
                 .push(EntryKind::Step, Change::FrameAdvanced(advanced));
         }
-        self.progress.steps.retain(|below, _| !below.is_below(path));
+        if self.progress.steps.has_below(path) {
+            self.progress.steps.retain(|below, _| !below.is_below(path));
+        }
     }
 
     /// Adds the opening of a subgraph to the entry, before what the subgraph did.
     pub(super) fn tell_opened(&mut self, path: &FramePath) {
+        if self.pending.opened.is_empty() {
+            return;
+        }
         let around = |opened: &FramePath| opened == path || path.is_below(opened);
         let paths: Vec<_> = self
             .pending
@@ -189,6 +208,9 @@ impl Run {
     /// it lives as long as the thread: it has an input more, and its next tasks have other ids. If the log did not say so, a
     /// thread that was loaded would give the ids of the failed tasks, and with them their effect keys, to other tasks.
     fn tell_lasting(&mut self, path: &FramePath) {
+        if self.pending.opened.is_empty() {
+            return;
+        }
         let opened = std::mem::take(&mut self.pending.opened);
         for (below, opened) in opened {
             if !below.is_below(path) {
@@ -400,7 +422,7 @@ impl Run {
 }
 
 /// A task of a superstep that ends.
-struct EndedTask {
+pub(super) struct EndedTask {
     id: TaskId,
     /// Whether the task recorded steps.
     recorded: bool,

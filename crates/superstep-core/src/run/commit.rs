@@ -232,7 +232,7 @@ impl Run {
         };
         let sealed = entry.seal(&self.position.thread, head.seq);
         // Reuses the buffer for the changes of the next entry.
-        entry.changes.clear();
+        self.spare.keep_changes(&mut entry.changes);
         self.pending.changes = entry.changes;
         sealed
     }
@@ -292,11 +292,10 @@ impl Run {
     }
 
     fn listing(&self) -> Listing {
-        let values = Some(self.values()).filter(|values| values.len() <= Listing::VALUES_BYTES_MAX);
         Listing {
             graph: self.position.graph.name.clone(),
             metadata: self.metadata.clone(),
-            values,
+            values: self.position.listed_values(),
         }
     }
 

@@ -413,12 +413,9 @@ impl Editing {
         } = self.prepare(&graph, &state, &edit.update)?;
         drop(state);
         let frame = self.position.frame_mut(&self.frame);
-        try_writes(
-            &*graph.ops,
-            &mut frame.state,
-            vec![TaskUpdate::only(update)],
-        )
-        .map_err(|error| bad_input(&graph, error))?;
+        let mut updates = vec![TaskUpdate::only(update)];
+        try_writes(&*graph.ops, &mut frame.state, &mut updates)
+            .map_err(|error| bad_input(&graph, error))?;
         let goto = def
             .leaves_by_command(&edit.goto)
             .then_some(edit.goto.as_slice());
@@ -427,6 +424,7 @@ impl Editing {
             &frame.state,
             &frame.next,
             std::iter::once(plan::Ended { node, goto }),
+            Vec::new(),
         );
         if let Some((_, error)) = planned.faults.into_iter().next() {
             return Err(undeclared(error));
@@ -554,10 +552,7 @@ impl Editing {
         };
         let thread = self.position.thread.clone();
         let tasks: BTreeSet<_> = self.loaded.records.iter().map(|row| row.task).collect();
-        let values = self
-            .position
-            .root()
-            .and_then(|root| root.graph.ops.encode_state(&root.state).ok());
+        let values = self.position.root().and(self.position.listed_values());
         Ok(Commit {
             expect: was,
             head,
@@ -576,7 +571,7 @@ impl Editing {
             listing: Some(Listing {
                 graph: self.position.graph.name.clone(),
                 metadata: None,
-                values: values.filter(|values| values.len() <= Listing::VALUES_BYTES_MAX),
+                values,
             }),
             lease: None,
             thread,

@@ -23,7 +23,7 @@ impl Run {
         self.now = now;
         let (path, index) = self
             .places
-            .get(&task)
+            .get(task)
             .cloned()
             .ok_or(ProtocolError::UnknownTask { task })?;
         let doing = self
@@ -158,7 +158,7 @@ impl Run {
     pub(super) fn drop_tasks(&mut self, of: impl Fn(&FramePath) -> bool) {
         let live = self.live.iter_mut().filter(|(path, _)| of(path));
         let dropped: Vec<_> = live.flat_map(|(_, live)| live.drop_tasks()).collect();
-        self.ready.retain(|path| !of(path));
+        self.ready.retain(|path, ()| !of(path));
         if !dropped.is_empty() {
             self.queue.push_back(Step::Drop(dropped));
         }
@@ -166,7 +166,7 @@ impl Run {
 
     /// Runs a task again whose interrupt was answered after it had paused.
     pub(super) fn ask_again(&mut self, task: TaskId) {
-        let Some((path, index)) = self.places.get(&task).cloned() else {
+        let Some((path, index)) = self.places.get(task).cloned() else {
             return;
         };
         // The error handler may have raised the interrupt.
@@ -303,7 +303,7 @@ impl Run {
     /// Whether a drain keeps a subgraph from its next superstep. Its failure is handled once all of it has ended, as if
     /// nothing had been drained: until then the failed task counts as not run.
     fn is_held_back(&self, child: &FramePath) -> bool {
-        let mut ready = self.ready.iter();
+        let mut ready = self.ready.keys();
         self.draining && ready.any(|path| path == child || path.is_below(child))
     }
 

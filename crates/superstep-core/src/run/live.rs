@@ -1,11 +1,52 @@
 //! Supersteps that have started: one slot per task.
 
+use std::collections::BTreeMap;
+
 use crate::checkpoint::format::{GotoRecord, InterruptRecord, ParentRecord};
 use crate::error::Failure;
 use crate::graph::{AnyUpdate, NodeDef};
-use crate::ids::{NodeName, TaskId, Timestamp};
+use crate::ids::{FramePath, NodeName, TaskId, Timestamp};
 use crate::node::{Output, TaskRecords};
 use crate::value::Value;
+
+/// The frame and index of each started task.
+///
+/// Most supersteps have one task, which needs no tree.
+#[derive(Debug, Default)]
+pub(super) struct TaskPlaces {
+    first: Option<(TaskId, (FramePath, u32))>,
+    others: BTreeMap<TaskId, (FramePath, u32)>,
+}
+
+impl TaskPlaces {
+    pub(super) fn get(&self, task: TaskId) -> Option<&(FramePath, u32)> {
+        match &self.first {
+            Some((first, place)) if *first == task => Some(place),
+            _ => self.others.get(&task),
+        }
+    }
+
+    pub(super) fn insert(&mut self, task: TaskId, path: FramePath, index: u32) {
+        let place = (path, index);
+        match &mut self.first {
+            Some((first, old)) if *first == task => *old = place,
+            // A task has one place, so it must not be in both.
+            None if !self.others.contains_key(&task) => self.first = Some((task, place)),
+            _ => {
+                self.others.insert(task, place);
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, task: TaskId) {
+        match &self.first {
+            Some((first, _)) if *first == task => self.first = None,
+            _ => {
+                self.others.remove(&task);
+            }
+        }
+    }
+}
 
 /// A superstep of one graph that has started.
 pub(super) struct LiveFrame {
@@ -97,10 +138,11 @@ impl Ending {
 }
 
 impl LiveFrame {
-    /// Creates a superstep with capacity for this many tasks.
-    pub(super) fn with_room_for(tasks: usize) -> Self {
+    /// Creates a superstep with capacity for this many tasks, in an empty list that is used again.
+    pub(super) fn with_room_for(tasks: usize, mut slots: Vec<Slot>) -> Self {
+        slots.reserve_exact(tasks);
         Self {
-            slots: Vec::with_capacity(tasks),
+            slots,
             counts: Counts::default(),
         }
     }

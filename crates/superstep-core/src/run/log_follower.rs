@@ -132,6 +132,41 @@ pub struct LogFollower {
     graph: Arc<Definition>,
     thread: ThreadId,
     position: Option<Position>,
+    /// Which items with a whole state to return. Encoding a state costs as much as the state is large.
+    states: StatesShown,
+}
+
+/// Which items with a whole state a follower returns.
+#[derive(Clone, Copy)]
+struct StatesShown {
+    values: bool,
+    checkpoints: bool,
+}
+
+impl StatesShown {
+    fn are_shown(self) -> bool {
+        self.values || self.checkpoints
+    }
+}
+
+/// The items of one entry.
+#[derive(Default)]
+struct Items {
+    found: Vec<(u32, FramePath, StreamEventBody)>,
+    /// Index of the next item.
+    next: u32,
+}
+
+impl Items {
+    fn push(&mut self, frame: FramePath, body: StreamEventBody) {
+        self.found.push((self.next, frame, body));
+        self.skip();
+    }
+
+    /// Leaves an item out. It keeps its index, so that indexes are the same for every watcher.
+    fn skip(&mut self) {
+        self.next += 1;
+    }
 }
 
 impl LogFollower {
@@ -146,44 +181,57 @@ impl LogFollower {
             graph: graph.clone(),
             thread: thread.clone(),
             position,
+            states: StatesShown {
+                values: true,
+                checkpoints: true,
+            },
         })
+    }
+
+    /// Leaves out items with a whole state whose mode is not among these, without encoding the state; if none is left, without
+    /// reading any state. What was left out before stays left out. Other items are always returned: they cost little, and
+    /// [`LiveFilter`](crate::run::LiveFilter) needs some of them.
+    #[must_use]
+    pub fn with_states_of(mut self, modes: &BTreeSet<StreamMode>) -> Self {
+        self.states.values &= modes.contains(&StreamMode::Values);
+        self.states.checkpoints &= modes.contains(&StreamMode::Checkpoints);
+        self
     }
 
     /// Returns the items of the next entry.
     ///
     /// A fork names the entry from which the thread continues, not the state there: start a new watch after it.
     pub fn see(&mut self, seq: Seq, entry: &Entry) -> Result<Vec<StreamEvent>, OpenError> {
-        let mut sights = Vec::new();
+        let mut items = Items::default();
+        // State of the root graph after the last change, if an item shows it: the checkpoint shows the same.
+        let mut root_values = None;
         if let Some(is_resumed) = begins_run(entry) {
-            let began = StreamEventBody::RunBegan { is_resumed };
-            sights.push((FramePath::root(), began));
+            items.push(FramePath::root(), StreamEventBody::RunBegan { is_resumed });
         }
         for change in &entry.changes {
-            self.look(change, &mut sights)?;
+            self.look(change, &mut items);
             if matches!(change, Change::Forked(_)) {
                 continue;
             }
-            let position = Position::replay(
-                self.position.take(),
-                &self.graph,
-                &self.thread,
-                change.clone(),
-            )?;
-            self.position = Some(position);
-            self.look_again(change, &mut sights);
+            let (before, graph, thread) = (self.position.take(), &self.graph, &self.thread);
+            let position = if self.states.are_shown() {
+                Position::replay(before, graph, thread, change.clone())
+            } else {
+                Position::replay_without_states(before, graph, thread, change)
+            };
+            self.position = Some(position?);
+            root_values = self.look_again(change, &mut items);
         }
-        if let Some(checkpoint) = self.checkpoint(entry) {
-            sights.push((FramePath::root(), checkpoint));
-        }
+        self.look_at_checkpoint(entry, root_values, &mut items);
         if let Some(stop) = &entry.stop {
-            sights.push((FramePath::root(), StreamEventBody::Stopped(stop.clone())));
+            items.push(FramePath::root(), StreamEventBody::Stopped(stop.clone()));
         }
         // Only a log whose beginning is missing has an entry without a run.
         let run = self.position.as_ref().map(|position| position.run.run);
         let run = run.unwrap_or(RunId::from_bytes([0; 16]));
-        Ok((0..)
-            .zip(sights)
-            .map(|(index, (frame, what))| StreamEvent {
+        let found = items.found.into_iter();
+        Ok(found
+            .map(|(index, frame, what)| StreamEvent {
                 seq,
                 index,
                 frame,
@@ -210,26 +258,22 @@ impl LogFollower {
     }
 
     /// Collects what is visible only before a change: the tasks that it ends.
-    fn look(
-        &self,
-        change: &Change,
-        sights: &mut Vec<(FramePath, StreamEventBody)>,
-    ) -> Result<(), OpenError> {
+    fn look(&self, change: &Change, items: &mut Items) {
         match (change, &self.position) {
             (Change::FrameAdvanced(advanced), Some(position)) => {
-                ended_tasks(position, advanced, sights)
+                ended_tasks(position, advanced, items)
             }
-            (Change::AttemptFailed(failed), _) => sights.push((
+            (Change::AttemptFailed(failed), _) => items.push(
                 failed.frame.clone(),
                 StreamEventBody::AttemptFailed(failed.clone()),
-            )),
+            ),
             _ => {}
         }
-        Ok(())
     }
 
-    /// Collects what is visible only after a change: the new state, and what runs next.
-    fn look_again(&self, change: &Change, sights: &mut Vec<(FramePath, StreamEventBody)>) {
+    /// Collects what is visible only after a change: the new state, and what runs next. Returns the state if it is that of the
+    /// root graph and was encoded.
+    fn look_again(&self, change: &Change, items: &mut Items) -> Option<Value> {
         let (root, nothing) = (FramePath::root(), Next::default());
         let (path, next) = match change {
             Change::FrameAdvanced(advanced) => (&advanced.frame, &advanced.next),
@@ -243,36 +287,46 @@ impl LogFollower {
             | Change::RunStarted(_)
             | Change::RunResumed(_)
             | Change::AttemptFailed(_)
-            | Change::Forked(_) => return,
+            | Change::Forked(_) => return None,
         };
-        let Some(position) = &self.position else {
-            return;
+        let position = self.position.as_ref()?;
+        let frame = position.frames.get(path)?;
+        let values = match self.states.values {
+            true => encoded_state(frame),
+            false => None,
         };
-        let Some(frame) = position.frames.get(path) else {
-            return;
-        };
-        if let Ok(values) = frame.graph.ops.encode_state(&frame.state) {
-            sights.push((path.clone(), StreamEventBody::Values(values)));
+        match &values {
+            Some(values) => items.push(path.clone(), StreamEventBody::Values(values.clone())),
+            None => items.skip(),
         }
-        starting_tasks(position, path, next, sights);
+        starting_tasks(position, path, next, items);
+        values.filter(|_| path.is_root())
     }
 
-    fn checkpoint(&self, entry: &Entry) -> Option<StreamEventBody> {
-        let root = self.position.as_ref()?.root()?;
-        let next = root
-            .next
-            .tasks
-            .iter()
-            .map(|task| task.node.clone())
-            .collect();
-        let values = root.graph.ops.encode_state(&root.state).ok()?;
-        Some(StreamEventBody::Checkpoint {
+    fn look_at_checkpoint(&self, entry: &Entry, root_values: Option<Value>, items: &mut Items) {
+        let Some(root) = self.position.as_ref().and_then(Position::root) else {
+            return;
+        };
+        let values = match self.states.checkpoints {
+            true => root_values.or_else(|| encoded_state(root)),
+            false => None,
+        };
+        let Some(values) = values else {
+            return items.skip();
+        };
+        let next = root.next.tasks.iter().map(|task| task.node.clone());
+        let checkpoint = StreamEventBody::Checkpoint {
             kind: entry.kind,
             parent: entry.parent,
             values,
-            next,
-        })
+            next: next.collect(),
+        };
+        items.push(FramePath::root(), checkpoint);
     }
+}
+
+fn encoded_state(frame: &Frame) -> Option<Value> {
+    frame.graph.ops.encode_state(&frame.state).ok()
 }
 
 impl std::fmt::Debug for LogFollower {
@@ -295,11 +349,7 @@ fn begins_run(entry: &Entry) -> Option<bool> {
     })
 }
 
-fn ended_tasks(
-    position: &Position,
-    advanced: &FrameAdvanced,
-    sights: &mut Vec<(FramePath, StreamEventBody)>,
-) {
+fn ended_tasks(position: &Position, advanced: &FrameAdvanced, items: &mut Items) {
     if !position.frames.contains_key(&advanced.frame) {
         return;
     }
@@ -307,36 +357,31 @@ fn ended_tasks(
         let path = || advanced.frame.clone();
         let task = position.task_id(&advanced.frame, &write.node, write.index);
         for payload in &write.events {
-            sights.push((
+            items.push(
                 path(),
                 StreamEventBody::Custom {
                     node: write.node.clone(),
                     payload: payload.clone(),
                 },
-            ));
+            );
         }
-        sights.push((
+        items.push(
             path(),
             StreamEventBody::TaskEnded {
                 task,
                 node: write.node.clone(),
             },
-        ));
+        );
         let update = StreamEventBody::Update {
             node: write.node.clone(),
             updates: write.updates.clone(),
             cached: write.cached,
         };
-        sights.push((path(), update));
+        items.push(path(), update);
     }
 }
 
-fn starting_tasks(
-    position: &Position,
-    path: &FramePath,
-    next: &Next,
-    sights: &mut Vec<(FramePath, StreamEventBody)>,
-) {
+fn starting_tasks(position: &Position, path: &FramePath, next: &Next, items: &mut Items) {
     for (index, task) in (0..).zip(&next.tasks) {
         let id = position.task_id(path, &task.node, index);
         let starts = StreamEventBody::TaskStarts {
@@ -344,6 +389,6 @@ fn starting_tasks(
             node: task.node.clone(),
             payload: task.payload.clone(),
         };
-        sights.push((path.clone(), starts));
+        items.push(path.clone(), starts);
     }
 }

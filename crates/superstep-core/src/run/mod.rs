@@ -21,6 +21,7 @@ mod barrier;
 mod commit;
 mod edit;
 mod end;
+mod frame_map;
 mod json;
 mod live;
 mod live_filter;
@@ -50,17 +51,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use crate::channel::{Channel, ChannelKind};
-use crate::checkpoint::format::{Breakpoint, InterruptRecord, Stop};
+use crate::checkpoint::format::{
+    Breakpoint, Change, InterruptRecord, PlannedTask, Stop, TaskWrite,
+};
 use crate::checkpoint::{Commit, Head, Metadata, RecordWrite, Saved};
 use crate::error::{Failure, ProtocolError};
 use crate::ids::{FramePath, InterruptId, RunId, Seq, TaskId, ThreadId, Timestamp};
 use crate::node::{Answers, Task, TaskRecords};
 use crate::state::State;
 use crate::value::Value;
+use barrier::EndedTask;
 use commit::{LogSize, Pending, Saving};
-use live::LiveFrame;
+use frame_map::FrameMap;
+use live::{LiveFrame, Slot, TaskPlaces};
 use phase::Phase;
-use position::Position;
+use position::{Position, TaskUpdate};
 
 /// What the driver must do next.
 ///
@@ -144,12 +149,13 @@ pub struct Run {
     position: Position,
     metadata: Option<Metadata>,
     /// The supersteps that have started.
-    live: BTreeMap<FramePath, LiveFrame>,
+    live: FrameMap<LiveFrame>,
     /// Graphs whose next superstep is planned and has not started.
-    ready: BTreeSet<FramePath>,
+    ready: FrameMap<()>,
     progress: Progress,
     /// The frame and index of each started task.
-    places: BTreeMap<TaskId, (FramePath, u32)>,
+    places: TaskPlaces,
+    spare: Spare,
     recorded: Recorded,
     interrupts: Interrupts,
     pending: Pending,
@@ -168,11 +174,56 @@ pub struct Run {
 #[derive(Debug, Default)]
 struct Progress {
     /// Number of supersteps that each graph has executed in this run.
-    steps: BTreeMap<FramePath, u64>,
+    steps: FrameMap<u64>,
     /// Graphs that went to their node for the step limit.
     limited: BTreeSet<FramePath>,
     /// The superstep before which each graph has passed its breakpoints, because a resume passed them.
-    passed: BTreeMap<FramePath, u64>,
+    passed: FrameMap<u64>,
+}
+
+/// Empty lists of the last superstep, whose memory the next one uses again.
+#[derive(Default)]
+struct Spare {
+    slots: Vec<Slot>,
+    updates: Vec<TaskUpdate>,
+    ended: Vec<EndedTask>,
+    writes: Vec<TaskWrite>,
+    /// What one task wrote.
+    written: Vec<Value>,
+    planned: Vec<PlannedTask>,
+    records: Option<TaskRecords>,
+}
+
+impl Spare {
+    fn keep(&mut self, slots: Vec<Slot>, updates: Vec<TaskUpdate>, ended: Vec<EndedTask>) {
+        keep_small(&mut self.slots, slots);
+        keep_small(&mut self.updates, updates);
+        keep_small(&mut self.ended, ended);
+    }
+
+    /// Keeps the lists of changes that are in an entry now, and empties the list of changes.
+    fn keep_changes(&mut self, changes: &mut Vec<Change>) {
+        for change in changes.drain(..) {
+            let Change::FrameAdvanced(mut advanced) = change else {
+                continue;
+            };
+            if let Some(write) = advanced.writes.first_mut() {
+                keep_small(&mut self.written, std::mem::take(&mut write.updates));
+            }
+            keep_small(&mut self.writes, advanced.writes);
+            keep_small(&mut self.planned, advanced.next.tasks);
+        }
+    }
+}
+
+/// Largest list to keep. A run that once had a wide superstep must not hold its memory until it ends.
+const SPARE_ITEMS_MAX: usize = 64;
+
+fn keep_small<T>(spare: &mut Vec<T>, mut list: Vec<T>) {
+    if list.capacity() <= SPARE_ITEMS_MAX {
+        list.clear();
+        *spare = list;
+    }
 }
 
 /// What tasks recorded. A result may exist although its superstep is not committed.

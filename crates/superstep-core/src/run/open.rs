@@ -1,6 +1,6 @@
 //! Opens a thread: reads where it stopped, checks that this graph can resume it, and applies the request.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -19,10 +19,12 @@ use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
 use crate::node::{RECORD_SEQ, StepKept};
 use crate::run::commit::{LogSize, Pending};
 use crate::run::edit::{bad_input, outside_writer, prepare_update};
+use crate::run::frame_map::FrameMap;
+use crate::run::live::TaskPlaces;
 use crate::run::phase::Phase;
 use crate::run::position::Position;
 use crate::run::suspend::{Reopened, ResumeToken};
-use crate::run::{Interrupts, Progress, Recorded, Run, plan};
+use crate::run::{Interrupts, Progress, Recorded, Run, Spare, plan};
 use crate::trace::CallerSpan;
 use crate::value::Value;
 
@@ -363,10 +365,11 @@ impl Run {
             head: loaded.head,
             position,
             metadata: None,
-            live: BTreeMap::new(),
-            ready: BTreeSet::from([FramePath::root()]),
+            live: FrameMap::new(),
+            ready: FrameMap::from_iter([(FramePath::root(), ())]),
             progress: Progress::default(),
-            places: BTreeMap::new(),
+            places: TaskPlaces::default(),
+            spare: Spare::default(),
             recorded: Recorded::default(),
             interrupts: Interrupts::default(),
             pending: Pending {

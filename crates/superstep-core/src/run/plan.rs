@@ -65,14 +65,17 @@ pub(crate) fn first(graph: &Definition, state: &Live) -> Result<Next, NodeError>
     Ok(plan.finish(Vec::new()).next)
 }
 
-/// Plans what runs after a superstep. `before` is the plan of that superstep: its joins and deferred nodes still count.
+/// Plans what runs after a superstep. `before` is the plan of that superstep: its joins and deferred nodes still count. `tasks`
+/// is an empty list, which becomes that of the plan.
 pub(crate) fn after<'a>(
     graph: &Definition,
     state: &Live,
     before: &Next,
     ended: impl ExactSizeIterator<Item = Ended<'a>> + Clone,
+    tasks: Vec<PlannedTask>,
 ) -> Planned {
     let mut plan = Plan::new(graph);
+    plan.pulled = tasks;
     plan.deferred.0.clone_from(&before.deferred);
     let alone = ended.len() == 1;
     let mut asked = Names::default();

@@ -7,14 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::channel::{Channel, ChannelKind, ChannelSet};
-use crate::checkpoint::History;
 use crate::checkpoint::format::{
     AfterFailure, AttemptFailed, Body, Change, Entry, EntryKind, Extensions, FrameAdvanced,
     FrameOpened, FrameSnapshot, JoinSeen, Next, RunRecord, Snapshot, StateWritten, Stop,
 };
+use crate::checkpoint::{History, Listing};
 use crate::error::{FailureKind, OpenError};
 use crate::graph::{AnyUpdate, Definition, Live, ReadError, StateOps, SubgraphLife, guarded};
 use crate::ids::{FramePath, NodeName, Seq, TaskId, TaskPlace, ThreadId};
+use crate::run::frame_map::FrameMap;
 use crate::value::Value;
 
 /// The position of a thread in its graphs.
@@ -24,7 +25,7 @@ pub(crate) struct Position {
     /// Entry where this branch began.
     pub(crate) branch: Seq,
     pub(crate) run: RunRecord,
-    pub(crate) frames: BTreeMap<FramePath, Frame>,
+    pub(crate) frames: FrameMap<Frame>,
     /// How often the root graph was started again.
     pub(crate) restarts: u64,
     /// Subgraphs that were entered and that the graph no longer has, with the missing node. Those that had ended are forgotten
@@ -63,7 +64,7 @@ impl Frame {
         joins
             .next()
             .map(|seen| &seen.target)
-            .or_else(|| routes.find(|node| !self.graph.nodes.contains_key(*node)))
+            .or_else(|| routes.find(|node| !self.graph.nodes.contains_key(node)))
     }
 }
 
@@ -81,7 +82,7 @@ impl Position {
             graph: graph.clone(),
             branch: Seq(0),
             run,
-            frames: BTreeMap::new(),
+            frames: FrameMap::new(),
             restarts: 0,
             gone: BTreeMap::new(),
         }
@@ -242,6 +243,48 @@ impl Position {
         Ok(position)
     }
 
+    /// Applies a change to everything but the states of the graphs, which stay those of an earlier entry: what runs next, what
+    /// ran last, and which subgraphs are open. For a watcher that shows no state, at a fraction of the cost.
+    pub(crate) fn replay_without_states(
+        position: Option<Self>,
+        graph: &Arc<Definition>,
+        thread: &ThreadId,
+        change: &Change,
+    ) -> Result<Self, OpenError> {
+        let Some(mut position) = position else {
+            return Self::replay(None, graph, thread, change.clone());
+        };
+        match change {
+            Change::FrameAdvanced(advanced) if position.gone.contains_key(&advanced.frame) => {}
+            Change::FrameAdvanced(advanced) => {
+                if !position.frames.contains_key(&advanced.frame) {
+                    return Err(unreadable(thread, graph, Headless));
+                }
+                position.advance(advanced);
+            }
+            Change::FrameOpened(opened) => match position.graph.descend(&opened.frame) {
+                Ok(subgraph) => position
+                    .open(opened, subgraph.clone(), None)
+                    .map_err(|error| unreadable(thread, &subgraph, error))?,
+                Err(node) => {
+                    position.gone.insert(opened.frame.clone(), node);
+                }
+            },
+            Change::StateWritten(written) => {
+                let context = written.context.clone();
+                position.run.context = context.or(position.run.context.take());
+            }
+            Change::RunStarted(_)
+            | Change::RunResumed(_)
+            | Change::Replanned(_)
+            | Change::AttemptFailed(_)
+            | Change::Forked(_) => {
+                return Self::replay(Some(position), graph, thread, change.clone());
+            }
+        }
+        Ok(position)
+    }
+
     fn check_graph(&self, run: &RunRecord) -> Result<(), OpenError> {
         if run.graph == self.graph.name {
             return Ok(());
@@ -286,7 +329,7 @@ impl Position {
             }
         }
         let frame = self.frame_mut(&advanced.frame);
-        apply_writes(&*graph.ops, &mut frame.state, updates);
+        apply_writes(&*graph.ops, &mut frame.state, &mut updates);
         self.advance(&advanced);
         Ok(())
     }
@@ -385,7 +428,10 @@ impl Position {
             },
         };
         let written = match input {
-            Some(input) => try_writes(&*graph.ops, &mut frame.state, vec![TaskUpdate::only(input)]),
+            Some(input) => {
+                let mut updates = vec![TaskUpdate::only(input)];
+                try_writes(&*graph.ops, &mut frame.state, &mut updates)
+            }
             None => Ok(()),
         };
         if written.is_ok() {
@@ -430,7 +476,7 @@ impl Position {
     /// Forgets the subgraphs of a superstep that is over. One that lives as long as the thread is put to rest.
     fn close_children(&mut self, path: &FramePath) {
         // Most graphs have no subgraph.
-        let has_children = self.frames.keys().any(|frame| frame.is_below(path));
+        let has_children = self.frames.has_below(path);
         if !has_children && self.gone.is_empty() {
             return;
         }
@@ -439,7 +485,7 @@ impl Position {
         self.gone.retain(|below, _| !below.is_below(path));
         for (_, kept) in self
             .frames
-            .range_mut(path.clone()..)
+            .iter_mut()
             .filter(|(below, _)| below.is_below(path))
         {
             kept.entered_by = None;
@@ -473,6 +519,15 @@ impl Position {
         self.frames.get(&FramePath::root())
     }
 
+    /// Returns the state of the root graph for the list of threads, if it is short enough to be listed.
+    pub(crate) fn listed_values(&self) -> Option<Value> {
+        let Some(root) = self.root() else {
+            return Some(Value::from_json_bytes(b"{}"));
+        };
+        let ops = &root.graph.ops;
+        ops.encode_short_state(&root.state, Listing::VALUES_BYTES_MAX)
+    }
+
     /// Whether a graph is stored: no subgraph on the path to it is stateless.
     fn is_stored(&self, path: &FramePath) -> bool {
         let mut graph = self.graph.clone();
@@ -499,7 +554,7 @@ impl Position {
                 node: node.clone(),
             });
         }
-        for (path, frame) in &self.frames {
+        for (path, frame) in self.frames.iter() {
             let waiting = frame
                 .next
                 .tasks
@@ -704,13 +759,13 @@ impl TaskUpdate {
     }
 }
 
-/// Applies what tasks wrote. If a reducer panics or produces a value that could not be read back, nothing is applied.
+/// Applies what tasks wrote, and empties the list. If a reducer panics or produces a value that could not be read back, nothing is applied.
 pub(crate) fn try_writes(
     ops: &dyn StateOps,
     state: &mut Live,
-    updates: Vec<TaskUpdate>,
+    updates: &mut Vec<TaskUpdate>,
 ) -> Result<(), BadFold> {
-    try_fold(ops, state, written(ops, &updates), |state| {
+    try_fold(ops, state, written(ops, updates), |state| {
         apply_writes(ops, state, updates);
     })
 }
@@ -795,10 +850,10 @@ impl BadFold {
     }
 }
 
-/// Applies what the tasks of a superstep wrote, in task order. An overwrite replaces the whole channel.
-pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, mut updates: Vec<TaskUpdate>) {
+/// Applies what the tasks of a superstep wrote, in task order, and empties the list. An overwrite replaces the whole channel.
+pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, updates: &mut Vec<TaskUpdate>) {
     ops.begin_step(state);
-    let all = overwritten(ops, &updates);
+    let all = overwritten(ops, updates);
     if !all.is_empty() {
         for of_task in updates.chunk_by_mut(TaskUpdate::is_of_same_task) {
             let by_others = all.minus(overwritten(ops, of_task));
@@ -807,7 +862,7 @@ pub(crate) fn apply_writes(ops: &dyn StateOps, state: &mut Live, mut updates: Ve
             }
         }
     }
-    for TaskUpdate { update, .. } in updates {
+    for TaskUpdate { update, .. } in updates.drain(..) {
         ops.apply(state, update);
     }
 }

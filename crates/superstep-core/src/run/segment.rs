@@ -131,7 +131,8 @@ impl RunReport {
 /// Drive it like a [`Run`]: ask for the [next step](Self::next_step), carry it out, report the result.
 #[derive(Debug)]
 pub struct Segment {
-    run: Run,
+    // Boxed, because the futures of a driver move a segment several times before they first wait.
+    run: Box<Run>,
     /// `None` if this process drives the run until it stops.
     limited: Option<Limited>,
 }
@@ -177,6 +178,7 @@ pub enum SegmentFlaw {
 impl Segment {
     /// Creates a segment without limits: this process drives the run until it stops.
     pub fn whole(run: Run) -> Self {
+        let run = Box::new(run);
         Self { run, limited: None }
     }
 
@@ -197,7 +199,7 @@ impl Segment {
             flaw: None,
         };
         Self {
-            run,
+            run: Box::new(run),
             limited: Some(limited),
         }
     }
@@ -283,7 +285,7 @@ impl Segment {
     }
 
     /// Returns the run, once it has stopped.
-    pub fn into_run(self) -> Run {
+    pub fn into_run(self) -> Box<Run> {
         self.run
     }
 

@@ -29,13 +29,13 @@ impl Run {
         let changes = self.pending.changes.len();
         self.start_waiting(&mut tasks);
         while !self.draining && matches!(self.phase, Phase::Running | Phase::Held(_)) {
-            let Some(path) = self.ready.pop_first() else {
+            let Some((path, ())) = self.ready.pop_first() else {
                 break;
             };
             let had_begun =
                 self.progress.passed.get(&path) == Some(&self.position.frame(&path).step);
             if matches!(self.phase, Phase::Held(_)) && !had_begun {
-                held_back.push(path);
+                held_back.push((path, ()));
                 continue;
             }
             self.start_superstep(&path, &mut tasks);
@@ -68,8 +68,9 @@ impl Run {
                 self.superstep_failure(path, &planned[0].node, FailureKind::TooManyTasks, why);
             return self.halt(Stop::Failed(vec![failure]));
         }
+        let slots = std::mem::take(&mut self.spare.slots);
         self.live
-            .insert(path.clone(), LiveFrame::with_room_for(count));
+            .insert(path.clone(), LiveFrame::with_room_for(count, slots));
         let several = count > 1;
         for index in 0..count as u32 {
             let planned = self.position.frame(path).next.tasks[index as usize].clone();
@@ -80,12 +81,14 @@ impl Run {
                 .failed
                 .get(&index)
                 .map_or(0, |failed| failed.failure.attempts);
-            self.places.insert(id, (path.clone(), index));
+            self.places.insert(id, path.clone(), index);
             let slot = Slot {
                 task: id,
                 node: planned.node.clone(),
                 attempt,
-                records: self.recorded.steps.remove(&id).unwrap_or_default(),
+                records: (self.recorded.steps.remove(&id))
+                    .or_else(|| self.spare.records.take())
+                    .unwrap_or_default(),
                 doing: TaskActivity::Dropped,
             };
             self.live_frame(path).push(slot);
@@ -129,14 +132,15 @@ impl Run {
             .next
             .tasks
             .iter()
-            .map(|task| task.node.clone())
-            .filter(stops)
+            .map(|task| &task.node)
+            .filter(|node| stops(node))
+            .cloned()
             .collect();
         if nodes.is_empty() {
             return false;
         }
         // Still planned: if an answer keeps the run going, it reaches this breakpoint again.
-        self.ready.insert(path.clone());
+        self.ready.insert(path.clone(), ());
         self.halt(Stop::Breakpoint(Breakpoint {
             frame: path.clone(),
             side: BreakpointSide::Before,
@@ -242,7 +246,7 @@ impl Run {
     /// Starts the tasks whose time has come: retries and error handlers.
     fn start_waiting(&mut self, tasks: &mut Vec<Task>) {
         let mut due = Vec::new();
-        for (path, live) in &self.live {
+        for (path, live) in self.live.iter() {
             for (index, until, handle) in live.waiting() {
                 if until <= self.now {
                     due.push((path.clone(), index, handle.cloned(), live.slots.len() > 1));
@@ -379,7 +383,7 @@ impl Run {
         if self.position.frame(&child).next.is_done() {
             self.finish_frame(&child);
         } else {
-            self.ready.insert(child);
+            self.ready.insert(child, ());
         }
     }
 

@@ -196,7 +196,7 @@ impl Run {
 
     /// Whether a task has failed permanently or is interrupted.
     pub(super) fn is_down(&self, task: TaskId) -> bool {
-        let place = self.places.get(&task);
+        let place = self.places.get(task);
         let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));
         slot.filter(|slot| slot.task == task).is_some_and(|slot| {
             matches!(

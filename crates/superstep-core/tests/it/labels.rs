@@ -1,7 +1,7 @@
 //! Labels cannot be stripped, dropped by a node, or taken away without a trace; and policies compare sets.
 //!
 //! Checked by hand that these notice a broken core: with the comparison taken out of `Ending::check_labels`, the
-//! labels of sent payloads out of `command::floor`, or those of labeled values out of `value/walk.rs`, one to four of
+//! labels of sent payloads out of `command::floor`, or those of labeled values out of `value/json.rs`, one to four of
 //! them fail; with a step's labels not taken from its record, one here and the random flows do.
 
 use std::sync::Arc;

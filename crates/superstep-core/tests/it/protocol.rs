@@ -1,14 +1,16 @@
 //! What the machine says to a driver that calls out of turn, and what it does with late news.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use superstep_core::checkpoint::{Checkpointer, Commit, Memory, Saved};
 use superstep_core::driver::ThreadRequest;
 use superstep_core::node::{Task, TaskEnd};
 use superstep_core::run::RunOptions;
 use superstep_core::{
-    END, Graph, Moment, NodeCx, NodeError, Outcome, Run, START, Siblings, State, Step, TaskId,
-    ThreadId, Timestamp, Value, View,
+    END, Graph, Interrupt, Moment, NodeCx, NodeError, Outcome, Run, START, Siblings, State, Step,
+    TaskId, ThreadId, Timestamp, Value, View,
 };
 
 use crate::simulate::{StoreDoor, block_on};
@@ -101,6 +103,31 @@ fn the_result_of_a_task_that_was_dropped_comes_too_late() {
     run.task_ended(id, end, NOW).unwrap();
     save(&mut run, &store);
     assert!(matches!(run.next_step(), Step::Stop(Outcome::Failed(told)) if told.len() == 1));
+}
+
+/// A node that yields wakes itself. If that wake-up counted for a later poll, nobody would notice the interrupt.
+#[test]
+fn a_node_that_yields_before_it_interrupts_pauses() {
+    let ask = |_: View<Log>, cx: NodeCx| async move {
+        let mut has_yielded = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut has_yielded, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        let _: bool = cx.interrupt(Interrupt::new("q", "?")).await?;
+        Ok::<_, NodeError>(LogUpdate::default())
+    };
+    let builder = Graph::builder("g").node("ask", ask);
+    let builder = builder.edge(START, "ask").edge("ask", END);
+    let (store, graph) = (Memory::new(), builder.build().unwrap());
+    let mut run = open(&graph, 1);
+    save(&mut run, &store);
+    let (_, end) = execute(started(&mut run).pop().unwrap(), &store);
+    assert!(matches!(end, TaskEnd::Paused(asked) if asked.len() == 1));
 }
 
 #[test]

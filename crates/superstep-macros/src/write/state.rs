@@ -23,6 +23,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
     let begin_step = begin_step(model);
     let apply = model.fields.iter().map(|field| apply(krate, field));
     let folds = risky_folds(model);
+    let exact = read_back_exactly(model);
     let check = check(model);
     let schema = schema::schema(model);
     let migrate = migrate(model);
@@ -35,6 +36,7 @@ pub(super) fn state(model: &Model) -> TokenStream {
 
             const CHANNELS: &'static [#krate::Channel] = &[#(#channels),*];
 
+            #exact
             #folds
             #begin_step
 
@@ -62,6 +64,25 @@ fn channel(krate: &Path, field: &Field) -> TokenStream {
         Kind::Untracked => quote!(Untracked),
     };
     quote!(#krate::Channel { name: #wire, kind: #krate::ChannelKind::#kind })
+}
+
+/// Returns the channels whose type is known to read back exactly. A message is stored in a form of its own, and what is
+/// untracked is not stored at all.
+fn read_back_exactly(model: &Model) -> TokenStream {
+    let krate = &model.krate;
+    let known = (0u32..)
+        .zip(&model.fields)
+        .filter(|(_, field)| !matches!(field.kind, Kind::Messages(_) | Kind::Untracked))
+        .map(|(index, Field { ty, .. })| {
+            quote!(.with(#index, <#krate::__private::ReadBack<#ty>>::IS_EXACT))
+        });
+    quote! {
+        const READ_BACK_EXACTLY: #krate::ChannelSet = {
+            #[allow(unused_imports, reason = "every type may be known")]
+            use #krate::__private::ReadBackUnknown as _;
+            #krate::ChannelSet::EMPTY #(#known)*
+        };
+    }
 }
 
 /// Returns the reduced channels whose type may hold what JSON cannot: floats, and every type that we do not know.

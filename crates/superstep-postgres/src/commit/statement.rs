@@ -139,56 +139,91 @@ pub(super) fn statement<'a>(
     commit: &'a Commit,
     kind: Kind,
 ) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
-    let mut statement = Builder::begin(values, kind);
-    if let Some(body) = &commit.entry {
-        statement.part(ENTRY, &[body]);
-    }
-    if let Some(body) = &commit.snapshot {
-        statement.part(SNAPSHOT, &[body]);
-    }
-    if !commit.asked.is_empty() {
-        let asked = &values.asked;
-        statement.part(
-            ASKED,
-            &[
-                &values.at,
-                &asked.ids,
-                &asked.deadlines,
-                &asked.closed,
-                &asked.bodies,
-            ],
-        );
-    }
-    if kind != Kind::Make {
-        statement.clear(values);
-    }
-    if let Some(line) = &values.line {
-        statement.line(values, line, kind);
-    } else if kind != Kind::Step {
-        statement.part(TOUCH, &[&values.at]);
-    }
-    if kind != Kind::Step {
-        statement.part(OF_STATUS, &[&values.status_terms]);
-        if kind != Kind::Make {
-            statement.part(STATUS_GONE, &[]);
-        }
-        statement.part(STATUS_CAME, &[]);
-    }
-    statement.end()
+    let mut statement = Builder::begin(values, kind, Some(String::with_capacity(2048)));
+    statement.parts(values, commit, kind);
+    let mut sql = statement.sql.unwrap_or_default();
+    sql.push_str("\nSELECT status, cancel");
+    (sql, statement.params)
+}
+
+/// Returns the parameters of the statement without its text.
+pub(super) fn params<'a>(
+    values: &'a Values<'a>,
+    commit: &'a Commit,
+    kind: Kind,
+) -> Vec<&'a (dyn ToSql + Sync)> {
+    let mut statement = Builder::begin(values, kind, None);
+    statement.parts(values, commit, kind);
+    statement.params
+}
+
+/// Returns what the text of the statement depends on, as bits: its head, and which parts it has.
+pub(super) fn parts(values: &Values<'_>, commit: &Commit, kind: Kind) -> u16 {
+    let present = [
+        commit.entry.is_some(),
+        commit.snapshot.is_some(),
+        !commit.asked.is_empty(),
+        !values.closed.is_empty(),
+        !values.released.is_empty(),
+        !values.released_results.is_empty(),
+        values.line.is_some(),
+    ];
+    let with = |parts: u16, is_present: bool| parts << 1 | u16::from(is_present);
+    present.into_iter().fold(kind as u16, with)
 }
 
 /// Parts refer to the ten values of the head by number, and to each of their own by a `?`.
 struct Builder<'a> {
-    sql: String,
+    /// `None` if only the parameters are wanted.
+    sql: Option<String>,
     params: Vec<&'a (dyn ToSql + Sync)>,
 }
 
 impl<'a> Builder<'a> {
-    fn begin(values: &'a Values<'a>, kind: Kind) -> Self {
-        let mut sql = String::with_capacity(2048);
-        sql.push_str("WITH head AS (");
-        sql.push_str(kind.head());
-        sql.push(')');
+    /// Adds the parts that the commit needs.
+    fn parts(&mut self, values: &'a Values<'a>, commit: &'a Commit, kind: Kind) {
+        if let Some(body) = &commit.entry {
+            self.part(ENTRY, &[body]);
+        }
+        if let Some(body) = &commit.snapshot {
+            self.part(SNAPSHOT, &[body]);
+        }
+        if !commit.asked.is_empty() {
+            let asked = &values.asked;
+            self.part(
+                ASKED,
+                &[
+                    &values.at,
+                    &asked.ids,
+                    &asked.deadlines,
+                    &asked.closed,
+                    &asked.bodies,
+                ],
+            );
+        }
+        if kind != Kind::Make {
+            self.clear(values);
+        }
+        if let Some(line) = &values.line {
+            self.line(values, line, kind);
+        } else if kind != Kind::Step {
+            self.part(TOUCH, &[&values.at]);
+        }
+        if kind != Kind::Step {
+            self.part(OF_STATUS, &[&values.status_terms]);
+            if kind != Kind::Make {
+                self.part(STATUS_GONE, &[]);
+            }
+            self.part(STATUS_CAME, &[]);
+        }
+    }
+
+    fn begin(values: &'a Values<'a>, kind: Kind, mut sql: Option<String>) -> Self {
+        if let Some(sql) = &mut sql {
+            sql.push_str("WITH head AS (");
+            sql.push_str(kind.head());
+            sql.push(')');
+        }
         let mut params: Vec<&'a (dyn ToSql + Sync)> = vec![
             &values.tenant,
             &values.name,
@@ -253,23 +288,22 @@ impl<'a> Builder<'a> {
     }
 
     fn part(&mut self, part: &str, values: &[&'a (dyn ToSql + Sync)]) {
+        let Some(sql) = &mut self.sql else {
+            self.params.extend(values);
+            return;
+        };
         let mut values = values.iter();
         for piece in part.split_inclusive('?') {
             let Some(text) = piece.strip_suffix('?') else {
-                self.sql.push_str(piece);
+                sql.push_str(piece);
                 continue;
             };
             self.params
                 .push(*values.next().expect("a part has a value for each place"));
-            self.sql.push_str(text);
-            self.sql.push('$');
-            self.sql.push_str(&self.params.len().to_string());
+            sql.push_str(text);
+            sql.push('$');
+            sql.push_str(&self.params.len().to_string());
         }
-    }
-
-    fn end(mut self) -> (String, Vec<&'a (dyn ToSql + Sync)>) {
-        self.sql.push_str("\nSELECT status, cancel");
-        (self.sql, self.params)
     }
 }
 

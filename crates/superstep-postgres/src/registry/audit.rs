@@ -5,6 +5,8 @@
 //! One statement compares the end of a log, moves it and inserts the entries. Of two that continue the same end, the second waits
 //! for the first at the row of the end, and PostgreSQL then compares it again: it has moved, so the second inserts nothing. The
 //! first entry of a log inserts that row instead, which only one statement can.
+//!
+//! One statement deletes the beginning of a log. The end only moves forward, so an entry that was before it stays before it.
 
 use superstep_core::Timestamp;
 use superstep_core::registry::{AuditEntry, AuditHead};
@@ -162,6 +164,23 @@ pub(super) async fn list(
         })
     };
     rows.iter().map(entry).collect()
+}
+
+/// Deletes the entries of a log up to one, if the log has it before its last one. Returns how many there were.
+pub(super) async fn prune(pool: &Pool, tenant: &str, through: AuditHead) -> Result<u64, Fault> {
+    let sql = "WITH deleted AS (
+             DELETE FROM audit WHERE tenant = $1 AND seq <= $2
+               AND EXISTS (SELECT FROM audit AS last WHERE last.tenant = $1 AND last.seq = $2 AND last.hash = $3)
+               AND EXISTS (SELECT FROM audit_head AS head WHERE head.tenant = $1 AND head.seq > $2)
+             RETURNING 1)
+         SELECT count(*) FROM deleted";
+    let params: Params<'_> = &[
+        &tenant.as_bytes(),
+        &number(through.seq),
+        &through.hash.as_slice(),
+    ];
+    let rows = pool.write(sql, params).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
 }
 
 /// Returns the tenants that have a log, in order.

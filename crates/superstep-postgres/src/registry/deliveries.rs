@@ -92,11 +92,14 @@ pub(super) async fn take(
     now: Timestamp,
     again: Timestamp,
     limit: u32,
+    skipped: &[String],
 ) -> Result<Vec<Delivery>, Fault> {
+    let skipped = skipped.iter().map(String::as_str);
+    let skipped: Vec<&str> = skipped.filter(|name| is_tenant(name)).collect();
     let sql = concat!(
         "WITH first AS MATERIALIZED (
              SELECT d.tenant, d.id, d.due FROM delivery d
-             WHERE d.status = 0 AND d.due <= $1 AND ",
+             WHERE d.status = 0 AND d.due <= $1 AND d.tenant <> ALL ($4) AND ",
         is_first!(),
         " ORDER BY d.due, d.number LIMIT $3 FOR NO KEY UPDATE OF d SKIP LOCKED),
          taken AS (
@@ -107,7 +110,7 @@ pub(super) async fn take(
         columns!(),
         " FROM taken ORDER BY was_due, number"
     );
-    let params: Params<'_> = &[&now.0, &again.0, &i64::from(limit)];
+    let params: Params<'_> = &[&now.0, &again.0, &i64::from(limit), &skipped];
     let rows = pool.write(sql, params).await?;
     rows.iter().map(delivery_row).collect()
 }
@@ -181,6 +184,7 @@ pub(super) async fn list(pool: &Pool, query: &DeliveryQuery) -> Result<Vec<Deliv
         return Ok(Vec::new());
     }
     let run = query.run.map(|run| Id(run.to_bytes()));
+    let id = query.id.map(|id| Id(id.to_bytes()));
     let statuses: Vec<i16> = query.statuses.iter().copied().map(number_of).collect();
     let (limit, offset) = limits(query.page);
     let mut params: Vec<&(dyn ToSql + Sync)> = vec![&query.tenant, &limit, &offset];
@@ -188,6 +192,10 @@ pub(super) async fn list(pool: &Pool, query: &DeliveryQuery) -> Result<Vec<Deliv
     if let Some(run) = &run {
         params.push(run);
         sql.push_str(&format!(" AND run = ${}", params.len()));
+    }
+    if let Some(id) = &id {
+        params.push(id);
+        sql.push_str(&format!(" AND id = ${}", params.len()));
     }
     if !statuses.is_empty() {
         params.push(&statuses);

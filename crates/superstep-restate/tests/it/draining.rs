@@ -96,6 +96,17 @@ async fn a_worker_tells_its_health_and_its_figures() {
         figures.contains("superstep_runs_stopped_total 1\n"),
         "{figures}"
     );
+    let kinds = figures.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+    let returned: serde_json::Value = kinds
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            (name.to_owned(), serde_json::json!(kind))
+        })
+        .collect();
+    // What alert rules and the dashboard rely on.
+    let listed = include_str!("../../../../deploy/metrics.json");
+    let listed: serde_json::Value = serde_json::from_str(listed).unwrap();
+    assert_eq!(returned, listed["worker"]);
     assert_eq!(get("/nothing").await.0, 404);
     register(
         &cluster.services.admin,

@@ -126,7 +126,9 @@ impl EffectRecorder {
         while end > 0 {
             let after = end.saturating_sub(u64::from(PAGE));
             let page = registry.audit(tenant, after, PAGE).await?;
-            let mut is_older = false;
+            // What is before the first entry was pruned.
+            let first = page.first().map(|first| first.seq);
+            let mut is_older = first != Some(after + 1);
             for entry in page.iter().filter(|entry| entry.seq <= end) {
                 is_older |= entry.at.0 < since.0.saturating_sub(CLOCKS_DIFFER_MS);
                 if entry.action == TOOL_CALL && entry.resource == resource {

@@ -6,12 +6,14 @@
 
 mod chain;
 mod effects;
+mod prune;
 mod recording;
 mod routes;
 mod verifier;
 mod writer;
 
 pub use chain::AuditKey;
+pub use prune::{PrunedAudit, prune_audit_log};
 pub use verifier::{AuditProblem, AuditVerifier, verify_audit_log};
 
 pub(crate) use effects::EffectRecorder;

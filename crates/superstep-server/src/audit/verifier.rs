@@ -1,9 +1,13 @@
 //! Finds entries that were deleted, changed, reordered or cut off.
+//!
+//! The first entry of a log is number 1, or follows an entry that the log itself says was the last one to be pruned. That entry of
+//! the log is hashed like all others, so only who has the key can prune.
 
 use superstep::error::CheckpointError;
 use superstep::registry::{AuditEntry, AuditHead, Registry};
 
 use super::chain::{AuditKey, entry_hash};
+use super::prune::pruned_through;
 
 /// Checks a tenant's audit log, entry by entry, oldest first.
 #[derive(Debug)]
@@ -13,6 +17,10 @@ pub struct AuditVerifier {
     /// An end that the log had once.
     anchor: Option<AuditHead>,
     head: AuditHead,
+    /// The entry before the first one; `None` before that was checked.
+    beginning: Option<AuditHead>,
+    /// Whether an entry says that the log was pruned up to its beginning.
+    is_beginning_known: bool,
 }
 
 /// What is wrong with an audit log.
@@ -57,6 +65,24 @@ pub enum AuditProblem {
         /// Number of the noted entry.
         seq: u64,
     },
+    /// Entries at the beginning of the log are missing, and no entry says that they were pruned.
+    #[error(
+        "the log begins with entry {first}, and no entry says that those before it were pruned: they were deleted"
+    )]
+    Beginning {
+        /// Number of the first entry.
+        first: u64,
+    },
+    /// An end that the log had once was pruned, so it cannot be compared.
+    #[error(
+        "entry {seq} was noted, and the entries up to {through} were pruned; compare the end that was noted last"
+    )]
+    AnchorPruned {
+        /// Number of the noted entry.
+        seq: u64,
+        /// Number of the last entry that was pruned.
+        through: u64,
+    },
     /// The log could not be read.
     #[error("the audit log cannot be read")]
     Read(#[from] CheckpointError),
@@ -70,6 +96,8 @@ impl AuditVerifier {
             key: key.cloned(),
             anchor: None,
             head: AuditHead::default(),
+            beginning: None,
+            is_beginning_known: false,
         }
     }
 
@@ -84,6 +112,20 @@ impl AuditVerifier {
     /// Checks the next entry.
     pub fn check(&mut self, entry: &AuditEntry) -> Result<(), AuditProblem> {
         let seq = entry.seq;
+        if self.beginning.is_none() {
+            // Whether the log may begin here is known when all entries were checked.
+            self.head = AuditHead {
+                seq: seq.saturating_sub(1),
+                hash: entry.previous,
+            };
+            self.beginning = Some(self.head);
+            self.is_beginning_known = self.head == AuditHead::default();
+            if let Some(anchor) = self.anchor.filter(|anchor| anchor.seq == self.head.seq)
+                && anchor != self.head
+            {
+                return Err(AuditProblem::Anchor { seq: anchor.seq });
+            }
+        }
         if seq != self.head.seq + 1 {
             return Err(AuditProblem::Missing {
                 expected: self.head.seq + 1,
@@ -106,11 +148,20 @@ impl AuditVerifier {
             seq,
             hash: entry.hash,
         };
+        if !self.is_beginning_known {
+            self.is_beginning_known = pruned_through(entry) == self.beginning;
+        }
         Ok(())
     }
 
     /// Checks the stored end after the last entry, and returns it.
     pub fn finish(self, stored: AuditHead) -> Result<AuditHead, AuditProblem> {
+        let beginning = self.beginning.unwrap_or_default();
+        if self.beginning.is_some() && !self.is_beginning_known {
+            return Err(AuditProblem::Beginning {
+                first: beginning.seq + 1,
+            });
+        }
         if self.head != stored {
             return Err(AuditProblem::End {
                 found: self.head.seq,
@@ -121,6 +172,10 @@ impl AuditVerifier {
             Some(anchor) if anchor.seq > self.head.seq => {
                 Err(AuditProblem::Anchor { seq: anchor.seq })
             }
+            Some(anchor) if anchor.seq < beginning.seq => Err(AuditProblem::AnchorPruned {
+                seq: anchor.seq,
+                through: beginning.seq,
+            }),
             _ => Ok(self.head),
         }
     }
@@ -164,6 +219,7 @@ mod tests {
 
     use super::*;
     use crate::audit::chain::entries_after;
+    use crate::audit::prune::prune_record;
     use crate::audit::writer::AuditRecord;
 
     fn log(key: Option<&AuditKey>, length: i64) -> Vec<AuditEntry> {
@@ -233,8 +289,11 @@ mod tests {
             3 => {
                 // With the numbers in order again.
                 let other = (at + 1 + dice.below(entries.len() - 1)) % entries.len();
+                let first = entries[0].seq;
                 entries.swap(at, other);
-                (1..).zip(entries).for_each(|(seq, entry)| entry.seq = seq);
+                (first..)
+                    .zip(entries)
+                    .for_each(|(seq, entry)| entry.seq = seq);
                 "reordered and numbered"
             }
             4 => {
@@ -301,6 +360,55 @@ mod tests {
             let found = verify(Some(&key), &changed, stored);
             assert!(found.is_err(), "round {round}: {how} was not found");
         }
+    }
+
+    #[test]
+    fn a_thousand_of_a_thousand_tamperings_of_pruned_logs_are_found() {
+        let key = AuditKey::new(b"a secret of the operator").unwrap();
+        let mut dice = Dice(21);
+        for round in 0..1_000 {
+            let pruned = pruned_log(&key, &mut dice);
+            let mut stored = head(&pruned);
+            verify(Some(&key), &pruned, stored).unwrap();
+            let mut changed = pruned.clone();
+            let how = match dice.below(6) {
+                // The beginning is what a pruned log may lack, so this is where to try.
+                0 => {
+                    changed.drain(..=dice.below(pruned.len() - 1));
+                    "deleted at the beginning"
+                }
+                1 => {
+                    changed.retain(|entry| pruned_through(entry).is_none());
+                    "no entry about the pruning"
+                }
+                _ => tamper(&mut changed, &mut dice),
+            };
+            assert_ne!(changed, pruned, "round {round}: {how} changed nothing");
+            if how == "recomputed" {
+                stored = head(&changed);
+            }
+            let found = verify(Some(&key), &changed, stored);
+            assert!(found.is_err(), "round {round}: {how} was not found");
+        }
+    }
+
+    /// A log that was pruned once, with entries before and after the one that says so.
+    fn pruned_log(key: &AuditKey, dice: &mut Dice) -> Vec<AuditEntry> {
+        let mut entries = log(Some(key), 4 + dice.below(40) as i64);
+        let through = &entries[dice.below(entries.len() - 2)];
+        let through = AuditHead {
+            seq: through.seq,
+            hash: through.hash,
+        };
+        let mut records = vec![prune_record(through, Timestamp(0), ("ann", Timestamp(0)))];
+        records.resize(1 + dice.below(3), records[0].clone());
+        for record in &mut records[1..] {
+            record.action = "POST /threads".to_owned();
+        }
+        let later = entries_after(head(&entries), Some(key), "acme", &records);
+        entries.extend(later);
+        entries.retain(|entry| entry.seq > through.seq);
+        entries
     }
 
     #[test]

@@ -170,7 +170,7 @@ async fn write_all(
 }
 
 /// Appends records to the end of a tenant's log, wherever it is by then. Returns the new end; `None` if there are no records.
-async fn append(
+pub(super) async fn append(
     registry: &dyn Registry,
     key: Option<&AuditKey>,
     tenant: &str,

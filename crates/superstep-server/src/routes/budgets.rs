@@ -11,10 +11,10 @@ use serde_json::{Value as Json, json};
 use superstep::ThreadId;
 use superstep::store::{Namespace, PutItem};
 
-use crate::App;
 use crate::caller::{Caller, Payload, run_id};
 use crate::error::{ApiError, ApiResult};
 use crate::inspect::{budget, budget_namespace};
+use crate::{App, Shared};
 
 pub(super) fn routes() -> Router<App> {
     Router::new().route("/superstep/budgets/raise", post(raise))
@@ -69,7 +69,7 @@ async fn raise(
     caller: Caller,
     Payload(body): Payload<RaiseBody>,
 ) -> ApiResult<JsonBody<Json>> {
-    caller.refuse_restricted()?;
+    body.check_owner(&app, &caller).await?;
     let store = app.store.as_ref();
     let store = store.ok_or_else(|| ApiError::bad_request("This server has no store"))?;
     if body.limits.is_empty() {
@@ -102,6 +102,17 @@ async fn raise(
 }
 
 impl RaiseBody {
+    /// Refuses the account of a thread that is not the caller's own, and that of the tenant, which is everyone's.
+    async fn check_owner(&self, app: &Shared, caller: &Caller) -> ApiResult<()> {
+        match (self.level, &self.thread_id) {
+            (Level::Tenant, _) | (_, None) => caller.refuse_restricted(),
+            (_, Some(thread)) => {
+                let thread = ThreadId::of_tenant(&caller.tenant, thread)?;
+                caller.require_own_thread(app, &thread).await
+            }
+        }
+    }
+
     /// Returns where agents store the account.
     fn account(&self, caller: &Caller) -> ApiResult<(Namespace, String)> {
         let thread = self.thread_id.as_deref();

@@ -63,9 +63,8 @@ async fn queue(
     caller: Caller,
     query: QueryFields,
 ) -> ApiResult<JsonBody<Json>> {
-    caller.refuse_restricted()?;
     let page = page(query.number("limit")?, query.number("offset")?)?;
-    let shown = inspect::queue(&app, &caller.tenant, page).await?;
+    let shown = inspect::queue(&app, &caller, page).await?;
     Ok(JsonBody(shown))
 }
 
@@ -74,12 +73,8 @@ async fn budgets(
     caller: Caller,
     query: QueryFields,
 ) -> ApiResult<JsonBody<Vec<Json>>> {
-    caller.refuse_restricted()?;
     let page = page(query.number("limit")?, query.number("offset")?)?;
-    let store = app.store.as_ref();
-    let store = store.ok_or_else(|| ApiError::bad_request("This server has no store"))?;
-    let now = app.runtime.now();
-    let shown = inspect::budgets(&**store, &caller.tenant, page, now).await?;
+    let shown = inspect::budgets(&app, &caller, page).await?;
     Ok(JsonBody(shown))
 }
 

@@ -83,6 +83,8 @@ struct Figures {
     running: usize,
     /// Runs of all tenants that this process executes.
     executing: usize,
+    /// How long no run has begun or ended in this process.
+    since_progress_seconds: u64,
 }
 
 impl Figures {
@@ -95,6 +97,7 @@ impl Figures {
             app.registry().next_due(),
             app.registry().next_delivery_due()
         )?;
+        let queue = app.queue.health();
         Ok(Self {
             uptime_seconds: app.started.elapsed().as_secs(),
             requests: counters.requests.load(Ordering::Relaxed),
@@ -107,7 +110,8 @@ impl Figures {
             oldest_delivery_seconds: ready::age(app, delivery_due).as_secs(),
             pending: active.len() - running,
             running,
-            executing: app.queue.health().executing,
+            executing: queue.executing,
+            since_progress_seconds: queue.since_progress.as_secs(),
         })
     }
 
@@ -122,6 +126,11 @@ impl Figures {
             ("requests_limited_total", "counter", self.limited),
             ("requests_open", "gauge", self.open_requests),
             ("runs_executing", "gauge", self.executing as u64),
+            (
+                "queue_since_progress_seconds",
+                "gauge",
+                self.since_progress_seconds,
+            ),
             (
                 "run_oldest_waiting_seconds",
                 "gauge",
@@ -157,6 +166,7 @@ impl Figures {
             "requests_limited": self.limited,
             "requests_open": self.open_requests,
             "runs_executing": self.executing,
+            "queue_since_progress_seconds": self.since_progress_seconds,
             "run_oldest_waiting_seconds": self.oldest_run_seconds,
             "delivery_oldest_waiting_seconds": self.oldest_delivery_seconds,
             "runs_pending": self.pending,

@@ -2,6 +2,9 @@
 //!
 //! The OpenAPI document, the page at `/docs` and the check of permissions are made from it, so that no route can be without one.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use axum::extract::{MatchedPath, NestedPath, Request};
 use http::Method;
 
@@ -67,26 +70,35 @@ impl FoundRoute {
     }
 
     fn at(method: &Method, path: &str) -> Self {
-        // The router marks a parameter that may contain slashes.
-        let path = path.replace("{*", "{");
+        let found = match path.contains("{*") {
+            // The router marks a parameter that may contain slashes.
+            true => BY_PATH.get(path.replace("{*", "{").as_str()),
+            false => BY_PATH.get(path),
+        };
+        let Some(found) = found else {
+            return Self::NotListed;
+        };
         let method = match *method {
             // The router answers it as it answers `GET`, without the body.
-            Method::HEAD => "get".to_owned(),
-            _ => method.as_str().to_ascii_lowercase(),
+            Method::HEAD => "get",
+            _ => method.as_str(),
         };
-        let mut is_listed = false;
-        for route in ROUTES.iter().filter(|route| route.path == path) {
-            if route.method == method {
-                return Self::Listed(route);
-            }
-            is_listed = true;
-        }
-        match is_listed {
-            true => Self::OtherMethod,
-            false => Self::NotListed,
+        let mut found = found.iter();
+        match found.find(|route| route.method.eq_ignore_ascii_case(method)) {
+            Some(route) => Self::Listed(route),
+            None => Self::OtherMethod,
         }
     }
 }
+
+/// The routes of each path: every request looks its own up.
+static BY_PATH: LazyLock<HashMap<&str, Vec<&ApiRoute>>> = LazyLock::new(|| {
+    let mut routes: HashMap<_, Vec<_>> = HashMap::new();
+    for route in ROUTES {
+        routes.entry(route.path).or_default().push(route);
+    }
+    routes
+});
 
 /// For routes of every caller that is authenticated: none has no permission at all.
 const ANY: &[Permission] = &Permission::ALL;

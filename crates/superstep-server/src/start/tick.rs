@@ -74,7 +74,12 @@ pub(crate) async fn fire_tick(
     } = match prepare_run(app, cron, due).await {
         Ok(prepared) => prepared,
         Err(error) if is_transient(&error) => return Err(error),
-        Err(error) => return Ok(app.queue.fire(&tick(failed(&error))).await?),
+        Err(error) => {
+            if is_for_others(app, cron, due).await? {
+                return Err(error);
+            }
+            return Ok(app.queue.fire(&tick(failed(&error))).await?);
+        }
     };
     let run = new.id;
     // Before the run can begin, so that its first events are not missed.
@@ -95,6 +100,19 @@ pub(crate) async fn fire_tick(
 /// Whether a store did not answer, so that the same call may succeed later.
 fn is_transient(error: &ApiError) -> bool {
     error.status == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// Whether a tick is of a graph that only other servers of the queue may serve, as while two versions of a program run side by side.
+/// If none of them has fired it after a while, it has no run.
+async fn is_for_others(app: &Shared, cron: &CronRow, due: Timestamp) -> ApiResult<bool> {
+    if !app.queue.is_shared() || app.runtime.now() > due.plus_ms(LEFT_TO_OTHERS_MS) {
+        return Ok(false);
+    }
+    let assistant = app
+        .registry()
+        .assistant(&cron.tenant, cron.assistant)
+        .await?;
+    Ok(assistant.is_some_and(|assistant| !app.graphs.contains_key(&assistant.graph)))
 }
 
 fn failed(error: &ApiError) -> TickRun {
@@ -155,3 +173,6 @@ fn body_of(cron: &CronRow) -> ApiResult<RunBody> {
     }
     Ok(body)
 }
+
+/// How long a tick of a graph that is not served here is left to other servers: each looks for crons once a minute.
+const LEFT_TO_OTHERS_MS: u64 = 120_000;

@@ -67,6 +67,16 @@ impl EndHook {
     }
 }
 
+/// Returns the address to which the end of a run is delivered.
+fn webhook_of(run: &RunRow) -> Option<&str> {
+    run.arguments.get("webhook").and_then(Json::as_str)
+}
+
+/// Whether the end of a run is delivered.
+pub(crate) fn has_webhook(run: &RunRow) -> bool {
+    webhook_of(run).is_some()
+}
+
 impl RunEndHook for EndHook {
     fn before_end<'a>(
         &'a self,
@@ -74,7 +84,7 @@ impl RunEndHook for EndHook {
         end: &'a RunEnd,
     ) -> BoxFuture<'a, Result<Vec<NewDelivery>, RunEndHookError>> {
         Box::pin(async move {
-            match run.arguments.get("webhook").and_then(Json::as_str) {
+            match webhook_of(run) {
                 Some(address) => Ok(vec![self.delivery(run, end, address).await?]),
                 None => Ok(Vec::new()),
             }

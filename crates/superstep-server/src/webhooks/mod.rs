@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use superstep_http::{AllowedHost, AllowedOrigins, Connector, Http, NameResolver, SystemNames};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::error::{ApiError, ApiResult};
 
-pub(crate) use end_hook::EndHook;
+pub(crate) use end_hook::{EndHook, has_webhook};
 pub use secret::{BadWebhookSecret, WebhookSecret};
 pub(crate) use sender::start_sender;
 
@@ -75,6 +75,16 @@ pub(crate) struct Webhooks {
     attempts: WebhookAttempts,
     /// Notified when there is a delivery to send.
     pub(crate) changed: Arc<Notify>,
+    phase: watch::Sender<SenderPhase>,
+}
+
+/// What the sender of this process does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SenderPhase {
+    Sending,
+    /// It takes no further deliveries, and attempts are in progress.
+    Stopping,
+    Stopped,
 }
 
 impl Webhooks {
@@ -95,7 +105,26 @@ impl Webhooks {
             secrets: settings.secrets,
             attempts: settings.attempts,
             changed: Arc::default(),
+            phase: watch::Sender::new(SenderPhase::Sending),
         }
+    }
+
+    /// Takes no further deliveries, and returns when the attempts in progress have ended, or after some seconds. An attempt that is
+    /// cut off instead is repeated by another server after its lease.
+    pub(crate) async fn stop_sending(&self) {
+        self.phase.send_if_modified(|phase| {
+            let is_sending = *phase == SenderPhase::Sending;
+            if is_sending {
+                *phase = SenderPhase::Stopping;
+            }
+            is_sending
+        });
+        let mut phase = self.phase.subscribe();
+        let stopped = phase.wait_for(|phase| *phase == SenderPhase::Stopped);
+        if tokio::time::timeout(LAST_ATTEMPTS, stopped).await.is_err() {
+            tracing::warn!("deliveries to webhooks were cut off; another server repeats them");
+        }
+        self.phase.send_replace(SenderPhase::Stopped);
     }
 
     /// Refuses an address that cannot be delivered to, as far as it shows without resolving a name.
@@ -122,6 +151,8 @@ impl fmt::Debug for Webhooks {
     }
 }
 
+/// How long attempts in progress may take to end while the server drains.
+const LAST_ATTEMPTS: Duration = Duration::from_secs(10);
 /// Longest address.
 const ADDRESS_BYTES_MAX: usize = 2_048;
 /// How much of an answer is read. What it says does not matter, but a connection that breaks before its end confirms nothing.

@@ -2,7 +2,11 @@
 //!
 //! The registry hands out a delivery to one sender at a time, for longer than an attempt takes, and of a run only the oldest. So
 //! several servers send side by side, deliveries of a run stay in order, and if a server dies, another one tries again.
+//!
+//! Of a tenant only some are sent at once. So receivers of one tenant that hang, or a tenant with many deliveries, leave room for those
+//! of others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,11 +15,11 @@ use superstep::checkpoint::CheckpointResult;
 use superstep::registry::{AttemptEnd, Delivery, Registry};
 use superstep::{Runtime, Timestamp};
 use superstep_http::{Call, Fault};
-use tokio::task::JoinSet;
+use tokio::task::{self, JoinError, JoinSet};
 use uuid::Uuid;
 
 use crate::webhooks::end_hook::SENT_AT;
-use crate::webhooks::{WebhookAttempts, Webhooks};
+use crate::webhooks::{SenderPhase, WebhookAttempts, Webhooks};
 use crate::{App, wire};
 
 /// Starts to send deliveries, for as long as the server exists.
@@ -36,8 +40,9 @@ struct Sender {
 }
 
 async fn send_until_stopped(sender: Arc<Sender>) {
-    let mut attempts = JoinSet::new();
-    loop {
+    let mut attempts = Attempts::default();
+    let mut phase = sender.webhooks.phase.subscribe();
+    while *phase.borrow_and_update() == SenderPhase::Sending {
         let wait = match take(&sender, &mut attempts).await {
             Ok(wait) => wait,
             Err(error) => {
@@ -49,34 +54,112 @@ async fn send_until_stopped(sender: Arc<Sender>) {
             () = sender.webhooks.changed.notified() => {}
             () = tokio::time::sleep(wait) => {}
             // There is room, and perhaps the next delivery of the same run.
-            Some(_) = attempts.join_next() => {}
+            () = attempts.one_ends() => {}
+            _ = phase.changed() => {}
+        }
+    }
+    while attempts.running.join_next().await.is_some() {}
+    sender.webhooks.phase.send_replace(SenderPhase::Stopped);
+}
+
+/// The attempts in progress.
+#[derive(Debug, Default)]
+struct Attempts {
+    running: JoinSet<()>,
+    /// Whose they are.
+    tenants: BTreeMap<task::Id, String>,
+}
+
+/// How many deliveries may be taken.
+#[derive(Debug, PartialEq, Eq)]
+struct Room {
+    /// At most so many at once, so that all may be of one tenant.
+    limit: u32,
+    /// Tenants that have no room.
+    full: Vec<String>,
+}
+
+impl Attempts {
+    fn start(&mut self, tenant: &str, attempt: impl Future<Output = ()> + Send + 'static) {
+        let started = self.running.spawn(attempt);
+        self.tenants.insert(started.id(), tenant.to_owned());
+    }
+
+    /// Waits until an attempt ends, for ever if there is none.
+    async fn one_ends(&mut self) {
+        match self.running.join_next_with_id().await {
+            Some(ended) => self.forget(ended),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn forget_ended(&mut self) {
+        while let Some(ended) = self.running.try_join_next_with_id() {
+            self.forget(ended);
+        }
+    }
+
+    fn forget(&mut self, ended: Result<(task::Id, ()), JoinError>) {
+        // An attempt that panicked has ended, too.
+        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        self.tenants.remove(&id);
+    }
+
+    fn room(&self) -> Room {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for tenant in self.tenants.values() {
+            *counts.entry(tenant).or_default() += 1;
+        }
+        let (mut limit, mut full) = (ATTEMPTS_OF_TENANT, Vec::new());
+        for (tenant, count) in counts {
+            match ATTEMPTS_OF_TENANT.saturating_sub(count) {
+                0 => full.push(tenant.to_owned()),
+                left => limit = limit.min(left),
+            }
+        }
+        let left = ATTEMPTS_AT_ONCE.saturating_sub(self.tenants.len());
+        Room {
+            limit: u32::try_from(limit.min(left)).unwrap_or(u32::MAX),
+            full,
         }
     }
 }
 
 /// Attempts what is due, and returns how long to wait until the next delivery is.
-async fn take(sender: &Arc<Sender>, attempts: &mut JoinSet<()>) -> CheckpointResult<Duration> {
-    while attempts.try_join_next().is_some() {}
-    let room = ATTEMPTS_AT_ONCE.saturating_sub(attempts.len());
-    if room == 0 {
-        return Ok(LOOK_AGAIN);
-    }
-    let now = sender.runtime.now();
+async fn take(sender: &Arc<Sender>, attempts: &mut Attempts) -> CheckpointResult<Duration> {
+    let registry = &sender.registry;
     let lease = sender.webhooks.attempts.timeout + LEASE_MARGIN;
-    let again = now.plus_ms(ms(lease));
-    let limit = u32::try_from(room).unwrap_or(u32::MAX);
-    let taken = sender.registry.take_deliveries(now, again, limit).await?;
-    for delivery in taken {
-        let sender = sender.clone();
-        attempts.spawn(async move { sender.attempt(&delivery).await });
-    }
-    let Some(next) = sender.registry.next_delivery_due().await? else {
+    let full = loop {
+        attempts.forget_ended();
+        let Room { limit, full } = attempts.room();
+        if limit == 0 {
+            return Ok(LOOK_AGAIN);
+        }
+        let now = sender.runtime.now();
+        let again = now.plus_ms(ms(lease));
+        let taken = registry.take_deliveries_except(now, again, limit, &full);
+        let taken = taken.await?;
+        let are_all = taken.len() < limit as usize;
+        for delivery in taken {
+            let tenant = delivery.new.thread.tenant().to_owned();
+            let sender = sender.clone();
+            attempts.start(&tenant, async move { sender.attempt(&delivery).await });
+        }
+        if are_all {
+            break full;
+        }
+    };
+    let Some(next) = registry.next_delivery_due().await? else {
         return Ok(LOOK_AGAIN);
     };
     let left = next.0.saturating_sub(sender.runtime.now().0);
-    // In the past if it waits for an earlier delivery of its run.
     let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
-    Ok(left.clamp(SHORTEST_WAIT, LOOK_AGAIN))
+    // In the past if it waits for an earlier delivery of its run, or for room of its tenant, of which the end of an attempt tells.
+    let shortest = match full.is_empty() {
+        true => SHORTEST_WAIT,
+        false => WAIT_WHILE_FULL,
+    };
+    Ok(left.clamp(shortest, LOOK_AGAIN))
 }
 
 /// Why an attempt failed.
@@ -217,12 +300,16 @@ fn ms(duration: Duration) -> u64 {
 }
 
 /// Number of deliveries that a server sends at once.
-const ATTEMPTS_AT_ONCE: usize = 32;
+const ATTEMPTS_AT_ONCE: usize = 128;
+/// Number of them that may be of one tenant.
+const ATTEMPTS_OF_TENANT: usize = 16;
 /// How much longer than an attempt may take a delivery stays with its sender.
 const LEASE_MARGIN: Duration = Duration::from_secs(20);
 /// How often to look for deliveries that another server left.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const SHORTEST_WAIT: Duration = Duration::from_millis(20);
+/// How soon to look for deliveries of other tenants, whose times are not known while a tenant without room has the next one.
+const WAIT_WHILE_FULL: Duration = Duration::from_millis(250);
 /// The receiver will never want it.
 const GONE: u16 = 410;
 
@@ -251,6 +338,28 @@ mod tests {
         assert_eq!(pauses, [1, 4, 16, 64, 256, 1_024, 3_600, 3_600, 3_600]);
         let half = pause_after(&settings, 2, 0);
         assert_eq!(half, Duration::from_secs(2));
+    }
+
+    #[tokio::test]
+    async fn a_tenant_has_a_part_of_the_room_and_gets_it_back() {
+        let mut attempts = Attempts::default();
+        let all = ATTEMPTS_OF_TENANT as u32;
+        assert_eq!(attempts.room().limit, all);
+        attempts.start("acme", std::future::ready(()));
+        for _ in 1..all {
+            attempts.start("acme", std::future::pending());
+        }
+        let full = attempts.room();
+        assert_eq!((full.limit, full.full), (all, vec!["acme".to_owned()]));
+        attempts.start("other", std::future::pending());
+        assert_eq!(attempts.room().limit, all - 1);
+        attempts.one_ends().await;
+        let room = attempts.room();
+        assert_eq!((room.limit, room.full), (1, Vec::new()));
+        for number in attempts.tenants.len()..ATTEMPTS_AT_ONCE {
+            attempts.start(&format!("tenant{number}"), std::future::pending());
+        }
+        assert_eq!(attempts.room().limit, 0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use superstep::Timestamp;
 use superstep::prelude::*;
 use superstep::registry::{MemoryRegistry, Registry};
-use superstep_server::{ApiKeyRequest, Authentication, Permission};
+use superstep_server::{ApiKeyRequest, Authentication, Permission, ServerBuilder};
 use tower::ServiceExt as _;
 
 use crate::kit::{Client, request_as};
@@ -27,9 +27,15 @@ impl Guarded {
     }
 
     pub(crate) async fn with(authentication: Authentication) -> Self {
+        let change = |builder: ServerBuilder| builder.authentication(authentication);
+        Self::changed(change).await
+    }
+
+    /// A server with other settings.
+    pub(crate) async fn changed(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
         let registry = MemoryRegistry::new();
         let builder = Client::builder(Runtime::new(Memory::default()), &registry);
-        let client = Client::of(builder.authentication(authentication)).await;
+        let client = Client::of(change(builder)).await;
         Self { client, registry }
     }
 
@@ -103,7 +109,7 @@ fn filled(template: &str, id: &str) -> String {
 const MISSING: &str = "0190a6b2-0000-7000-8000-00000000dead";
 
 /// Returns the operations of the document, which everyone may read.
-async fn operations(client: &Client) -> Vec<Operation> {
+async fn all_operations(client: &Client) -> Vec<Operation> {
     let document = client.get("/openapi.json").await.ok();
     let mut found = Vec::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
@@ -124,6 +130,13 @@ async fn operations(client: &Client) -> Vec<Operation> {
     }
     assert!(found.len() > 60, "{}", found.len());
     found
+}
+
+/// Returns the methods and paths of the document.
+pub(crate) async fn operations(client: &Client) -> Vec<(String, String)> {
+    let all = all_operations(client).await.into_iter();
+    all.map(|operation| (operation.method, operation.path))
+        .collect()
 }
 
 #[tokio::test]
@@ -152,7 +165,7 @@ async fn every_route_is_closed_to_those_who_lack_its_permission() {
         ("ssk_", "malformed"),
         ("eyJhbGciOiJub25lIn0.e30.", "a token"),
     ];
-    for operation in operations(&server.client).await {
+    for operation in all_operations(&server.client).await {
         let shown = format!("{} {}", operation.method, operation.path);
         let is_open = operation.needs.is_empty();
         for (credentials, kind) in invalid {
@@ -240,7 +253,7 @@ async fn the_things_of_another_tenant_are_not_there() {
         .client
         .call_as(&ours, "POST", "/threads", Some(json!({})));
     let thread = created.await.ok()["thread_id"].as_str().unwrap().to_owned();
-    for operation in operations(&server.client).await {
+    for operation in all_operations(&server.client).await {
         if !operation.path.contains("{thread_id}") {
             continue;
         }
@@ -267,7 +280,7 @@ async fn the_things_of_another_tenant_are_not_there() {
 #[tokio::test]
 async fn every_route_of_the_router_is_in_the_document() {
     let client = Client::new().await;
-    let listed: BTreeSet<(String, String)> = operations(&client)
+    let listed: BTreeSet<(String, String)> = all_operations(&client)
         .await
         .into_iter()
         .map(|operation| (operation.method, operation.path))

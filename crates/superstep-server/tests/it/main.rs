@@ -31,4 +31,5 @@ mod streams;
 mod subgraphs;
 mod tenants;
 mod tokens;
+mod upgrade;
 mod webhooks;

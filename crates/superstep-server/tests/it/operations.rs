@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, StatusCode};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use superstep::checkpoint::StoredBody;
 use superstep::checkpoint::format::Entry;
 use superstep::prelude::*;
@@ -194,6 +194,23 @@ async fn metrics_show_what_waits() {
         text.contains("\nsuperstep_requests_limited_total 0\n"),
         "{text}"
     );
+}
+
+/// `deploy/metrics.json` is what alert rules and the dashboard rely on.
+#[tokio::test]
+async fn the_metrics_are_those_that_operators_were_given() {
+    let text = Client::new().await.get("/metrics").await.bytes;
+    let text = String::from_utf8(text).unwrap();
+    let kinds = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let returned: Json = kinds
+        .map(|line| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            (name.to_owned(), json!(kind))
+        })
+        .collect();
+    let listed = include_str!("../../../../deploy/metrics.json");
+    let listed: Json = serde_json::from_str(listed).unwrap();
+    assert_eq!(returned, listed["server"]);
 }
 
 #[tokio::test]

@@ -1,10 +1,17 @@
 //! Callers that reach only what they created.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::{Value as Json, json};
-use superstep_server::{ApiKeyRequest, Permission};
+use superstep::store::{MemoryStore, Store};
+use superstep::{ThreadId, Timestamp};
+use superstep_agent::budget::{Amounts, Budgets, CallKey, Limits, Meter, Scope};
+use superstep_server::{ApiKeyRequest, Authentication, Permission, WebhookAttempts};
 
-use crate::authorisation::{Guarded, request};
+use crate::authorisation::{Guarded, operations, request};
+use crate::receiver::{Reaction, Receiver};
 
 async fn restricted(server: &Guarded, principal: &str) -> String {
     let request = ApiKeyRequest {
@@ -241,4 +248,235 @@ async fn assistants_crons_and_namespaces_have_owners_too() {
     )
     .await;
     assert_eq!(keys.status, StatusCode::FORBIDDEN);
+}
+
+/// A server whose restricted callers `alice` and `bob` have all permissions, and their keys.
+async fn of_two(server: &Guarded) -> [String; 2] {
+    [
+        restricted(server, "alice").await,
+        restricted(server, "bob").await,
+    ]
+}
+
+#[tokio::test]
+async fn the_queue_shows_what_the_caller_started() {
+    let server = Guarded::new().await;
+    let [alice, bob] = of_two(&server).await;
+    let admin = server.key("acme", &Permission::ALL).await;
+    let call = async |key: &str, method: &str, path: &str, body: Json| {
+        let sent = server.client.call_as(key, method, path, Some(body));
+        sent.await.ok()
+    };
+    let thread = call(&alice, "POST", "/threads", json!({})).await;
+    let runs = format!("/threads/{}/runs", thread["thread_id"].as_str().unwrap());
+    for _ in 0..2 {
+        call(
+            &alice,
+            "POST",
+            &runs,
+            json!({ "assistant_id": "slow", "input": {} }),
+        )
+        .await;
+    }
+    let path = format!("{runs}?status=running");
+    for _ in 0..1_000 {
+        if call(&alice, "GET", &path, Json::Null).await != json!([]) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let queue = async |key: &str| call(key, "GET", "/superstep/queue", Json::Null).await;
+    for key in [&alice, &admin] {
+        let shown = queue(key).await;
+        assert_eq!(
+            (&shown["pending"], &shown["running"]),
+            (&json!(1), &json!(1))
+        );
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 2);
+        assert_eq!(shown["oldest_pending"]["thread_id"], thread["thread_id"]);
+        assert_eq!(shown["is_complete"], true);
+    }
+    let shown = queue(&bob).await;
+    assert_eq!(
+        (&shown["pending"], &shown["running"]),
+        (&json!(0), &json!(0))
+    );
+    assert_eq!(shown["runs"], json!([]));
+    assert_eq!(shown["oldest_running"], Json::Null);
+}
+
+#[tokio::test]
+async fn deliveries_belong_to_who_started_the_run() {
+    let receiver = Receiver::start([Reaction::status("410 Gone")]).await;
+    let host = format!("127.0.0.1:{}", receiver.port()).parse().unwrap();
+    let attempts = WebhookAttempts {
+        shortest_pause: Duration::from_millis(2),
+        ..WebhookAttempts::default()
+    };
+    let server = Guarded::changed(|builder| {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        builder.allow_webhook_host(host).webhook_attempts(attempts)
+    });
+    let server = server.await;
+    let [alice, bob] = of_two(&server).await;
+    let admin = server.key("acme", &Permission::ALL).await;
+    let list = async |key: &str, query: &str| {
+        let path = format!("/superstep/deliveries{query}");
+        server.client.call_as(key, "GET", &path, None).await.ok()
+    };
+    let until = async |status: &str| {
+        let query = format!("?status={status}");
+        for _ in 0..1_000 {
+            let found = list(&alice, &query).await;
+            if found != json!([]) {
+                return found[0].clone();
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("there is no delivery that is {status}");
+    };
+    let body = json!({ "assistant_id": "chat", "input": {}, "webhook": receiver.url() });
+    let run = json!({ "assistant_id": "chat", "input": {} });
+    let thread = server
+        .client
+        .call_as(&alice, "POST", "/threads", Some(json!({})));
+    let runs = format!(
+        "/threads/{}/runs",
+        thread.await.ok()["thread_id"].as_str().unwrap()
+    );
+    // One run without a delivery, before and after it.
+    for body in [&run, &body, &run] {
+        let sent = server
+            .client
+            .call_as(&alice, "POST", &runs, Some(body.clone()));
+        sent.await.ok();
+    }
+    let delivery = until("dead").await;
+    let of_run = format!("?run_id={}", delivery["run_id"].as_str().unwrap());
+    for query in ["", "?limit=1", of_run.as_str()] {
+        assert_eq!(list(&alice, query).await, json!([delivery]), "{query}");
+        assert_eq!(list(&admin, query).await, json!([delivery]), "{query}");
+        assert_eq!(list(&bob, query).await, json!([]), "{query}");
+    }
+    assert_eq!(list(&alice, "?offset=1").await, json!([]));
+    let path = format!(
+        "/superstep/deliveries/{}/repeat",
+        delivery["delivery_id"].as_str().unwrap()
+    );
+    let repeated = async |key: &str| server.client.call_as(key, "POST", &path, None).await.status;
+    assert_eq!(repeated(&bob).await, StatusCode::NOT_FOUND);
+    assert_eq!(until("dead").await, delivery);
+    assert_eq!(repeated(&alice).await, StatusCode::OK);
+    until("delivered").await;
+}
+
+#[tokio::test]
+async fn budgets_belong_to_the_owner_of_their_thread() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = Guarded::changed(|builder| {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        builder.store(store.clone())
+    });
+    let server = server.await;
+    let [alice, bob] = of_two(&server).await;
+    let call = async |key: &str, method: &str, path: &str, body: Json| {
+        let sent = server.client.call_as(key, method, path, Some(body));
+        sent.await
+    };
+    let mut threads = Vec::new();
+    for key in [&alice, &bob] {
+        let thread = call(key, "POST", "/threads", json!({})).await.ok();
+        let name = thread["thread_id"].as_str().unwrap().to_owned();
+        let id = ThreadId::of_tenant("acme", &name).unwrap();
+        let budgets = Budgets::new(store.clone())
+            .within(Scope::thread(&id), Limits::NONE)
+            .within(Scope::tenant(&id), Limits::NONE);
+        let spent = Amounts::of(Meter::Tokens, 500);
+        let call = CallKey::new("call").unwrap();
+        budgets.reserve(&call, &spent, Timestamp(1)).await.unwrap();
+        threads.push(name);
+    }
+    let shown = call(&alice, "GET", "/superstep/budgets", Json::Null)
+        .await
+        .ok();
+    assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown[0]["thread_id"], threads[0].as_str());
+    let second = call(&alice, "GET", "/superstep/budgets?offset=1", Json::Null).await;
+    assert_eq!(second.ok(), json!([]));
+    let raise = async |thread: &str, level: &str| {
+        let body = json!({ "level": level, "thread_id": thread, "limits": { "tokens": 900 } });
+        call(&alice, "POST", "/superstep/budgets/raise", body)
+            .await
+            .status
+    };
+    assert_eq!(raise(&threads[0], "thread").await, StatusCode::OK);
+    assert_eq!(raise(&threads[1], "thread").await, StatusCode::NOT_FOUND);
+    assert_eq!(raise(&threads[0], "tenant").await, StatusCode::FORBIDDEN);
+}
+
+/// The part of the matrix of credentials that is about another user: with every permission, and in the same tenant.
+#[tokio::test]
+async fn no_route_of_a_thread_is_open_to_another_user() {
+    let server = Guarded::new().await;
+    let [alice, bob] = of_two(&server).await;
+    let thread = server
+        .client
+        .call_as(&alice, "POST", "/threads", Some(json!({})));
+    let thread = thread.await.ok();
+    let id = thread["thread_id"].as_str().unwrap();
+    let path = format!("/threads/{id}");
+    let mut tried = 0;
+    for (method, template) in operations(&server.client).await {
+        if !template.contains("{thread_id}") {
+            continue;
+        }
+        let filled = template
+            .replace("{thread_id}", id)
+            .replace("{path}", "a.txt");
+        let filled = filled.split('/').map(|part| match part.starts_with('{') {
+            true => "0190a6b2-0000-7000-8000-00000000dead",
+            false => part,
+        });
+        let filled = filled.collect::<Vec<_>>().join("/");
+        let body = (method != "GET").then(|| json!({}));
+        let reply = server.client.call_as(&bob, &method, &filled, body).await;
+        assert!(
+            reply.status.is_client_error(),
+            "{method} {template}: {}",
+            reply.status
+        );
+        assert!(
+            !reply.json.to_string().contains("alice"),
+            "{method} {template}"
+        );
+        tried += 1;
+    }
+    assert!(tried > 30, "{tried}");
+    let after = server.client.call_as(&alice, "GET", &path, None).await.ok();
+    assert_eq!(after, thread);
+}
+
+/// An admin of a tenant that has not used the graph yet.
+#[tokio::test]
+async fn the_id_of_a_default_assistant_is_taken_before_its_first_use() {
+    let server = Guarded::new().await;
+    let (first, other) = (
+        server.key("acme", &Permission::ALL).await,
+        server.key("other", &Permission::ALL).await,
+    );
+    let default = server
+        .client
+        .call_as(&other, "GET", "/assistants/broken", None);
+    let id = default.await.ok()["assistant_id"].clone();
+    let body = json!({ "graph_id": "chat", "assistant_id": id, "name": "mine" });
+    let created = server
+        .client
+        .call_as(&first, "POST", "/assistants", Some(body))
+        .await;
+    assert_eq!(created.status, StatusCode::CONFLICT);
+    let found = server
+        .client
+        .call_as(&first, "GET", "/assistants/broken", None)
+        .await;
+    assert_eq!(found.ok()["graph_id"], "broken");
 }

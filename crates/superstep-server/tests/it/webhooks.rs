@@ -285,6 +285,23 @@ async fn a_delivery_outlives_its_server() {
     assert_eq!(received[0].id(), received[1].id());
 }
 
+#[tokio::test]
+async fn a_drain_ends_the_attempts_in_progress() {
+    let receiver = Receiver::start([Reaction::Slow]).await;
+    let client = Client::of(server(&receiver)).await;
+    let id = start(&client, "chat", &receiver.url()).await;
+    while receiver.received().is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    client.drain().await;
+    let path = format!("/superstep/deliveries?run_id={id}");
+    let found = client.get(&path).await.ok();
+    assert_eq!(
+        (&found[0]["status"], &found[0]["attempts"]),
+        (&json!("delivered"), &json!(1))
+    );
+}
+
 /// Their senders share the registry. Each attempt is one sender's, and is received once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_servers_send_every_end_and_no_attempt_twice() {
@@ -478,3 +495,35 @@ async fn https_can_be_required() {
     let detail = refused.json["detail"].as_str().unwrap();
     assert!(detail.contains("only `https` is called"), "{detail}");
 }
+
+/// Attempts of one tenant that hang take as long as an attempt may, and others have room meanwhile.
+#[tokio::test]
+async fn receivers_of_one_tenant_that_hang_do_not_delay_deliveries_of_others() {
+    let hanging = Receiver::start(vec![Reaction::Hang; RUNS_OF_LOUD]).await;
+    let receiver = Receiver::start([]).await;
+    let host = format!("127.0.0.1:{}", hanging.port());
+    let patient = WebhookAttempts {
+        timeout: Duration::from_secs(600),
+        ..ATTEMPTS
+    };
+    let builder = server(&receiver).allow_webhook_host(host.parse().unwrap());
+    let builder = builder.webhook_attempts(patient);
+    let [loud, quiet] = Client::of_tenants(builder, ["loud", "quiet"]).await;
+    for _ in 0..RUNS_OF_LOUD {
+        start(&loud, "chat", &hanging.url()).await;
+    }
+    for _ in 0..1_000 {
+        if hanging.received().len() >= 16 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..20 {
+        let id = start(&quiet, "chat", &receiver.url()).await;
+        delivery(&quiet, &id, "delivered").await;
+    }
+    assert_eq!(hanging.received().len(), 16, "as many as a tenant may have");
+}
+
+/// More than a server sends at once.
+const RUNS_OF_LOUD: usize = 140;

@@ -88,6 +88,28 @@ pub(super) fn list(
     Ok(found)
 }
 
+/// Deletes the entries of a log up to one, if the log has it before its last one. Returns how many there were.
+pub(super) fn prune(
+    connection: &Connection,
+    tenant: &str,
+    through: AuditHead,
+) -> Result<u64, Fault> {
+    let deleted = connection
+        .prepare_cached(
+            "DELETE FROM audit
+             WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND seq <= ?2
+               AND EXISTS (
+                   SELECT 1 FROM audit AS last
+                   WHERE last.tenant = (SELECT id FROM tenant WHERE name = ?1)
+                     AND last.seq = ?2 AND last.hash = ?3)
+               AND EXISTS (
+                   SELECT 1 FROM audit_head AS head
+                   WHERE head.tenant = (SELECT id FROM tenant WHERE name = ?1) AND head.seq > ?2)",
+        )?
+        .execute(params![tenant, number(through.seq), through.hash])?;
+    Ok(deleted as u64)
+}
+
 /// Returns the tenants that have a log, in order.
 pub(super) fn tenants(connection: &Connection) -> Result<Vec<String>, Fault> {
     let tenants = connection

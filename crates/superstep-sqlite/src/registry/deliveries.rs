@@ -54,10 +54,12 @@ pub(super) fn take(
     now: Timestamp,
     again: Timestamp,
     limit: u32,
+    skipped: &[String],
 ) -> Result<Vec<Delivery>, Fault> {
+    let skipped = serde_json::to_string(skipped)?;
     let numbers: Vec<i64> = connection
         .prepare_cached(TAKEABLE)?
-        .query_map(params![now.0, limit], |row| row.get(0))?
+        .query_map(params![now.0, limit, skipped], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let mut update = connection.prepare_cached(
         "UPDATE delivery SET attempts = attempts + 1, due = ?2, updated = max(updated, ?3)
@@ -77,9 +79,10 @@ pub(super) fn take(
     Ok(taken)
 }
 
-/// Of each run the oldest pending delivery, if it is due.
+/// Of each run the oldest pending delivery, if it is due. None of the tenants that are skipped.
 const TAKEABLE: &str = "SELECT d.number FROM delivery AS d INDEXED BY delivery_due
      WHERE d.status = 0 AND d.due <= ?1
+       AND (?3 = '[]' OR d.tenant NOT IN (SELECT id FROM tenant WHERE name IN (SELECT value FROM json_each(?3))))
        AND NOT EXISTS (
            SELECT 1 FROM delivery AS b INDEXED BY delivery_run
            WHERE b.tenant = d.tenant AND b.run = d.run AND b.status = 0 AND b.number < d.number)
@@ -166,17 +169,23 @@ pub(super) fn list(connection: &Connection, query: &DeliveryQuery) -> Result<Vec
         return Ok(Vec::new());
     };
     let run = query.run.map(RunId::to_bytes);
+    let id = query.id.map(DeliveryId::to_bytes);
     let statuses = query.statuses.iter().map(|status| status.to_number());
     let statuses = serde_json::to_string(&statuses.collect::<Vec<u8>>())?;
     let (limit, offset) = (rows_max(query.page) as i64, query.page.offset);
     let mut params: Vec<&dyn ToSql> = vec![&tenant, &limit, &offset, &statuses];
-    if let Some(run) = &run {
-        params.push(run);
-    }
-    let mut select = connection.prepare_cached(match run {
-        Some(_) => LISTED_OF_RUN,
-        None => LISTED,
-    })?;
+    let sql = match (&id, &run) {
+        (Some(id), _) => {
+            params.extend([id as &dyn ToSql, &run]);
+            LISTED_OF_ID
+        }
+        (None, Some(run)) => {
+            params.push(run);
+            LISTED_OF_RUN
+        }
+        (None, None) => LISTED,
+    };
+    let mut select = connection.prepare_cached(sql)?;
     let mut rows = select.query(params.as_slice())?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -187,6 +196,12 @@ pub(super) fn list(connection: &Connection, query: &DeliveryQuery) -> Result<Vec
 
 const LISTED: &str = select_delivery!(
     "INDEXED BY delivery_tenant WHERE tenant = ?1
+       AND (?4 = '[]' OR status IN (SELECT value FROM json_each(?4)))
+     ORDER BY number DESC LIMIT ?2 OFFSET ?3"
+);
+
+const LISTED_OF_ID: &str = select_delivery!(
+    "INDEXED BY delivery_id WHERE tenant = ?1 AND id = ?5 AND (?6 IS NULL OR run = ?6)
        AND (?4 = '[]' OR status IN (SELECT value FROM json_each(?4)))
      ORDER BY number DESC LIMIT ?2 OFFSET ?3"
 );

@@ -211,7 +211,7 @@ impl LocalDriver {
         let loaded = self.store().load(thread).await?;
         let (options, moment) = (options.clone(), self.moment());
         let run = Run::open(graph, thread, loaded, request, options, moment)?;
-        let (outcome, run) = self.drive(run).await?;
+        let (outcome, run) = self.drive(Segment::whole(run)).await?;
         Ok(RequestEnd::driven(outcome, run))
     }
 
@@ -240,7 +240,7 @@ impl LocalDriver {
             owner = epoch;
             let (request, moment) = (request.clone(), self.moment());
             let run = Run::open(graph, thread, loaded, request, options.clone(), moment)?;
-            let busy = match self.drive(run).await {
+            let busy = match self.drive(Segment::whole(run)).await {
                 Err(error @ DriveError::Open(OpenError::Busy { .. })) => error,
                 driven => return driven.map(|(outcome, run)| RequestEnd::driven(outcome, run)),
             };
@@ -334,12 +334,9 @@ impl LocalDriver {
         Ok(())
     }
 
-    /// Drives a run until it stops.
-    pub(crate) async fn drive(&self, run: Run) -> Result<(Outcome, Run), DriveError> {
-        match self
-            .drive_segment(Segment::whole(run), Keeper::Process)
-            .await?
-        {
+    /// Drives a whole run until it stops.
+    pub(crate) async fn drive(&self, segment: Segment) -> Result<(Outcome, Box<Run>), DriveError> {
+        match self.drive_segment(segment, Keeper::Process).await? {
             (SegmentOutcome::Stopped(outcome), run) => Ok((outcome, run)),
             (SegmentOutcome::Suspended(_), _) => {
                 unreachable!("a segment without limits never suspends")
@@ -352,7 +349,7 @@ impl LocalDriver {
         &self,
         segment: Segment,
         keeper: Keeper,
-    ) -> Result<(SegmentOutcome, Run), DriveError> {
+    ) -> Result<(SegmentOutcome, Box<Run>), DriveError> {
         if !spans::are_wanted() {
             return self.drive_untraced(segment, keeper).await;
         }
@@ -367,7 +364,7 @@ impl LocalDriver {
         &self,
         mut segment: Segment,
         keeper: Keeper,
-    ) -> Result<(SegmentOutcome, Run), DriveError> {
+    ) -> Result<(SegmentOutcome, Box<Run>), DriveError> {
         let (registration, mut signals) = RunRegistration::new(&self.inner, segment.run().thread());
         // Checked after the run is registered, so that no run slips past a drain.
         if self.inner.draining.load(Ordering::SeqCst) {

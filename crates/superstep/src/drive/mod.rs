@@ -70,15 +70,15 @@ pub struct RequestEnd {
     /// The newest entry of the thread.
     pub seq: Seq,
     /// The run itself if this process drove it, so that its state need not be read from the store.
-    pub(crate) driven: Option<Box<(Outcome, Run)>>,
+    pub(crate) driven: Option<(Outcome, Box<Run>)>,
 }
 
 impl RequestEnd {
-    pub(crate) fn driven(outcome: Outcome, run: Run) -> Self {
+    pub(crate) fn driven(outcome: Outcome, run: Box<Run>) -> Self {
         Self {
             run: run.id(),
             seq: run.seq(),
-            driven: Some(Box::new((outcome, run))),
+            driven: Some((outcome, run)),
         }
     }
 }

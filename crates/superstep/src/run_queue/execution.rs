@@ -13,11 +13,13 @@ use superstep_core::{Outcome, Timestamp};
 use tokio::sync::watch;
 
 use super::{
-    ATTEMPTS_MAX, CANCEL_AGAIN, LOOK_AGAIN, LOOKED_BACK, QueueState, RunSlot, SHORTEST_WAIT,
+    ATTEMPTS_MAX, CANCEL_AGAIN, HAND_BACK_MAX, LOOK_AGAIN, LOOKED_BACK, QueueState, RunSlot,
+    SHORTEST_WAIT,
 };
 use crate::drive::{DriveError, RequestEnd};
 
-/// Executes a run and stores how it ended. Leaves it running if the process drains: the next queue recovers it.
+/// Executes a run and stores how it ended. Leaves it running if the process drains: the next queue recovers it. In a
+/// shared queue it is handed back instead.
 pub(super) async fn execute_to_its_end(shared: Arc<QueueState>, run: TakenRun, mut slot: RunSlot) {
     let key = slot.key.clone();
     let mut ended = None;
@@ -39,6 +41,15 @@ pub(super) async fn execute_to_its_end(shared: Arc<QueueState>, run: TakenRun, m
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LOOK_AGAIN);
+        }
+    } else if shared.is_shared && *shared.is_draining.borrow() {
+        // The engine goes on with it. Another process need not wait for the lease to take its end.
+        let runs = [key.1];
+        let handed_back = shared.hand_back(&runs);
+        match tokio::time::timeout(HAND_BACK_MAX, handed_back).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(run = %key.1, ?error, "a run was not handed back"),
+            Err(_) => tracing::warn!(run = %key.1, "a run was not handed back in time"),
         }
     }
     drop(slot);

@@ -9,6 +9,7 @@ mod background;
 mod dependencies;
 mod differs;
 mod edits;
+mod encoding_cost;
 mod erased;
 mod event_streams;
 mod failures;

@@ -97,9 +97,14 @@ async fn authenticate(
     }
     std::fs::write(&tenants.keys, keys)?;
     let policy = Authentication::with_api_keys();
-    let limits = TenantLimits::default().requests_per_second(tenants.limit);
+    let limits = TenantLimits::default();
+    let limits = limits.requests_per_second(tenants.limit);
+    let limits = limits.concurrent_runs(RUNS_OF_TENANT);
     Ok(builder.authentication(policy).tenant_limits(limits))
 }
+
+/// How many runs of a tenant the server executes at once.
+const RUNS_OF_TENANT: u32 = 10;
 
 /// Starts a server of all graphs, with its settings as they come.
 async fn listen<T>(

@@ -64,6 +64,7 @@ cargo xtask services up                         # PostgreSQL
 cargo xtask bench all --against peers --json    # installs the peers on first use; half an hour
 cargo xtask bench restate --json                # a Restate of its own, beside bare handlers; five minutes
 cargo xtask bench server --against peers --aegra python3.12 --json    # servers over HTTP; a quarter of an hour
+cargo xtask bench tenants                       # tenants of a server while one floods it; two minutes
 cargo xtask bench page                          # this page
 cargo xtask bench chain --against peers         # one bench, told and not kept
 ```
@@ -109,6 +110,12 @@ the cores. It was measured apart from the rest, at the commit in its own file.
 - **archie serve** is built as `cargo install` builds it, and started with an empty folder. The time is from the start of its
   process to its first reply.";
 
+const TENANTS: &str = "\
+Five tenants share a server on SQLite, each with an API key and two limits: 100 requests per second and ten runs at once. Four of them create threads
+and wait for runs of five nodes on them, twenty runs per second each. In every other round the fifth one sends 1,000 requests per second, each
+to create a run. The server refuses nine tenths of them with 429, and executes the rest. Quiet and flooded rounds alternate; what counts is
+the middle of five rounds. The load shares the cores with the server. It was measured apart from the rest.";
+
 /// The title of a bench, and what it does.
 pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
     match bench {
@@ -138,6 +145,7 @@ pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
         ),
         "restate" => ("On Restate", ON_RESTATE),
         "server" => ("Over HTTP", OVER_HTTP),
+        "tenants" => ("Tenants of a server", TENANTS),
         _ => ("Others", ""),
     }
 }

@@ -100,6 +100,7 @@ async fn new_thread(connection: &mut Connection) -> anyhow::Result<String> {
     Ok(id.context("a thread has an id")?.to_owned())
 }
 
-const RUN: &str = r#"{"assistant_id":"chain","input":{"n":0,"log":[]}}"#;
+/// The body of a request for a run of the chain.
+pub(super) const RUN: &str = r#"{"assistant_id":"chain","input":{"n":0,"log":[]}}"#;
 const STREAM: &str =
     r#"{"assistant_id":"chain","input":{"n":0,"log":[]},"stream_mode":["values"]}"#;

@@ -132,6 +132,7 @@ pub(crate) enum RegistryDefect {
     TakesDeliveriesBehindOthers,
     LastDueDeliveryFirst,
     DueOfDeliveriesIgnored,
+    DeliveriesOfNoTenantSkipped,
     DeliveriesTakenWithoutLimit,
     /// The deliveries are read, and marked a moment later.
     TakeOfDeliveriesTorn,
@@ -144,6 +145,7 @@ pub(crate) enum RegistryDefect {
     ErrorOfAttemptsLost,
     OnlyPendingDeliveriesRepeated,
     RepeatKeepsTheTime,
+    IdOfDeliveriesIgnored,
     RunOfDeliveriesIgnored,
     StatusOfDeliveriesIgnored,
     TenantsMixedInDeliveries,
@@ -166,6 +168,11 @@ pub(crate) enum RegistryDefect {
     /// There is a log without entries.
     AuditOfNobody,
     TextsOfAuditTrimmed,
+    /// Whatever hash the last deleted entry is said to have.
+    AuditPrunedUnchecked,
+    /// The entry that is named stays.
+    AuditPrunedBefore,
+    AuditPrunedForAll,
 }
 
 /// A registry with a defect.
@@ -794,6 +801,21 @@ impl Registry for BrokenRegistry {
         Box::pin(self.take_deliveries_by_defect(now, again, limit))
     }
 
+    fn take_deliveries_except<'a>(
+        &'a self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: u32,
+        skipped: &'a [String],
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
+        match self.defect {
+            RegistryDefect::DeliveriesOfNoTenantSkipped => self.take_deliveries(now, again, limit),
+            _ => self
+                .inner
+                .take_deliveries_except(now, again, limit, skipped),
+        }
+    }
+
     fn end_attempt<'a>(
         &'a self,
         tenant: &'a str,
@@ -852,6 +874,14 @@ impl Registry for BrokenRegistry {
         limit: u32,
     ) -> BoxFuture<'a, CheckpointResult<Vec<AuditEntry>>> {
         Box::pin(self.audit_by_defect(tenant, after, limit))
+    }
+
+    fn prune_audit<'a>(
+        &'a self,
+        tenant: &'a str,
+        through: AuditHead,
+    ) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(self.prune_audit_by_defect(tenant, through))
     }
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {

@@ -28,6 +28,17 @@ impl Rows {
         rest.take(limit as usize).cloned().collect()
     }
 
+    pub(super) fn prune_audit(&mut self, tenant: &str, through: AuditHead) -> u64 {
+        let Some(log) = self.audit.get_mut(tenant) else {
+            return 0;
+        };
+        let is_it = |entry: &AuditEntry| entry.seq == through.seq && entry.hash == through.hash;
+        match log.iter().position(is_it) {
+            Some(at) if at + 1 < log.len() => log.drain(..=at).count() as u64,
+            _ => 0,
+        }
+    }
+
     pub(super) fn audited_tenants(&self) -> Vec<String> {
         self.audit.keys().cloned().collect()
     }

@@ -22,10 +22,16 @@ impl Rows {
         now: Timestamp,
         again: Timestamp,
         limit: u32,
+        skipped: &[String],
     ) -> Vec<Delivery> {
+        let is_skipped = |found: &Delivery| {
+            let tenant = found.new.thread.tenant();
+            skipped.iter().any(|skipped| skipped == tenant)
+        };
         let first = self.first_deliveries().into_iter();
         let mut due: Vec<usize> = first
             .filter(|place| self.deliveries[*place].due <= now)
+            .filter(|place| !is_skipped(&self.deliveries[*place]))
             .collect();
         // Deliveries that are equally late are in the order in which they were stored, which a stable sort keeps.
         due.sort_by_key(|place| self.deliveries[*place].due);
@@ -70,6 +76,7 @@ impl Rows {
     pub(super) fn deliveries(&self, query: &DeliveryQuery) -> Vec<Delivery> {
         let matches = |found: &&Delivery| {
             found.new.thread.tenant() == query.tenant
+                && query.id.is_none_or(|id| found.new.id == id)
                 && query.run.is_none_or(|run| found.new.run == run)
                 && (query.statuses.is_empty() || query.statuses.contains(&found.status))
         };

@@ -1,4 +1,6 @@
-use superstep_core::checkpoint::{Commit, Head, Listing, Status};
+use std::collections::BTreeMap;
+
+use superstep_core::checkpoint::{Commit, Head, Listing, Released, Status};
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 use tokio_postgres::{Client, NoTls};
 
@@ -63,6 +65,53 @@ fn what_a_commit_carries_is_in_its_one_statement() {
     for table in ["thread", "log", "snapshot", "interrupt", "listing", "term"] {
         assert!(sql.contains(&format!(" {table} ")), "{table}");
     }
+}
+
+/// The key of a statement must determine its text and its number of parameters, or a commit would run another's statement.
+#[test]
+fn the_key_of_a_statement_stands_for_one_text() {
+    let released = |which| Released {
+        task: TaskId::from_bytes([3; 16]),
+        which,
+    };
+    let mut seen: BTreeMap<u16, (String, usize)> = BTreeMap::new();
+    for kind in [Kind::Make, Kind::Step, Kind::Move, Kind::Claim] {
+        for bits in 0_u8..128 {
+            let has = |bit: u8| bits >> bit & 1 == 1;
+            let mut commit = step();
+            commit.entry = has(0).then(|| vec![0]);
+            commit.snapshot = has(1).then(|| vec![1]);
+            let question = AskedRow {
+                id: InterruptId::from_bytes([1; 16]),
+                task: TaskId::from_bytes([1; 16]),
+                deadline: None,
+                body: vec![2],
+            };
+            commit.asked.extend(has(2).then_some(question));
+            let closed = has(3).then(|| InterruptId::from_bytes([2; 16]));
+            commit.closed.extend(closed);
+            let all = has(4).then(|| released(ReleasedRecords::All));
+            let result = has(5).then(|| released(ReleasedRecords::Result));
+            commit.released.extend(all.into_iter().chain(result));
+            commit.listing = has(6).then(|| Listing {
+                graph: "g".into(),
+                metadata: None,
+                values: None,
+            });
+            let values = Values::of(&commit, kind, 7);
+            let (sql, with_text) = statement(&values, &commit, kind);
+            let count = params(&values, &commit, kind).len();
+            assert_eq!(count, with_text.len());
+            let before = seen.insert(parts(&values, &commit, kind), (sql, count));
+            assert_eq!(before, None, "two statements have the same key");
+        }
+    }
+    // More of the same does not change the text.
+    let mut commit = step();
+    commit.released = vec![released(ReleasedRecords::All); 3];
+    let values = Values::of(&commit, Kind::Step, 8);
+    let known = &seen[&parts(&values, &commit, Kind::Step)];
+    assert_eq!(known.0, statement(&values, &commit, Kind::Step).0);
 }
 
 /// Checks that a planned statement still reads only one partition.

@@ -29,7 +29,7 @@ fn the_outbox_reads_no_delivery_that_was_confirmed() {
         for (sql, params, indexes) in [
             (
                 TAKEABLE,
-                &[&zero as &dyn ToSql, &zero] as &[&dyn ToSql],
+                &[&zero as &dyn ToSql, &zero, &"[]"] as &[&dyn ToSql],
                 &["delivery_due", "delivery_run"] as &[&str],
             ),
             (NEXT_DUE, &[], &["delivery_due", "delivery_run"]),
@@ -52,7 +52,7 @@ fn the_outbox_reads_no_delivery_that_was_confirmed() {
             assert!(!is_sorted, "{plan:?}");
         }
     }
-    let taken = take(&connection, Timestamp(i64::MAX), Timestamp(0), 10).unwrap();
+    let taken = take(&connection, Timestamp(i64::MAX), Timestamp(0), 10, &[]).unwrap();
     assert!(taken.is_empty());
     assert_eq!(next_due(&connection).unwrap(), None);
 }

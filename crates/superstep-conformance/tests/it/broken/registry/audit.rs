@@ -91,6 +91,42 @@ impl BrokenRegistry {
         }
     }
 
+    pub(super) async fn prune_audit_by_defect(
+        &self,
+        tenant: &str,
+        through: AuditHead,
+    ) -> CheckpointResult<u64> {
+        match self.defect {
+            RegistryDefect::AuditPrunedUnchecked => {
+                let through = self.stored(tenant, through.seq).await?.unwrap_or(through);
+                self.inner.prune_audit(tenant, through).await
+            }
+            RegistryDefect::AuditPrunedBefore => {
+                let before = self.stored(tenant, through.seq.saturating_sub(1)).await?;
+                let through = before.unwrap_or(through);
+                self.inner.prune_audit(tenant, through).await
+            }
+            RegistryDefect::AuditPrunedForAll => {
+                let mut count = 0;
+                for tenant in self.inner.audited_tenants().await? {
+                    count += self.inner.prune_audit(&tenant, through).await?;
+                }
+                Ok(count)
+            }
+            _ => self.inner.prune_audit(tenant, through).await,
+        }
+    }
+
+    /// Returns the number and the hash of an entry.
+    async fn stored(&self, tenant: &str, seq: u64) -> CheckpointResult<Option<AuditHead>> {
+        let found = self.inner.audit(tenant, 0, u32::MAX).await?;
+        let found = found.into_iter().find(|entry| entry.seq == seq);
+        Ok(found.map(|entry| AuditHead {
+            seq,
+            hash: entry.hash,
+        }))
+    }
+
     pub(super) async fn audited_tenants_by_defect(&self) -> CheckpointResult<Vec<String>> {
         let mut tenants = self.inner.audited_tenants().await?;
         match self.defect {

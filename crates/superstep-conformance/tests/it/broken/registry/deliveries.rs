@@ -120,6 +120,7 @@ impl BrokenRegistry {
         for taken in taken {
             let query = DeliveryQuery {
                 tenant: taken.new.thread.tenant().to_owned(),
+                id: None,
                 run: Some(taken.new.run),
                 statuses: vec![DeliveryStatus::Pending],
                 page: EVERY,
@@ -212,6 +213,7 @@ impl BrokenRegistry {
     ) -> CheckpointResult<Vec<Delivery>> {
         let mut query = query.clone();
         match self.defect {
+            RegistryDefect::IdOfDeliveriesIgnored => query.id = None,
             RegistryDefect::RunOfDeliveriesIgnored => query.run = None,
             RegistryDefect::StatusOfDeliveriesIgnored => query.statuses.clear(),
             RegistryDefect::TenantsMixedInDeliveries => return self.all_deliveries().await,

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use tokio::time::interval;
 
 use super::connection::Connection;
-use super::load;
+use super::load::{self, RUN};
 use super::server_process::ServerProcess;
 use crate::contest::quantile;
 use crate::findings::Findings;
@@ -23,7 +23,7 @@ pub(super) fn run(lab: &Lab, tokio: &Runtime, found: &mut Findings) -> anyhow::R
     let keys = std::fs::read_to_string(folder.join(KEYS_FILE))?;
     let keys: Vec<String> = keys.lines().map(str::to_owned).collect();
     let (flooding, others) = keys.split_first().context("there are tenants")?;
-    let time = Duration::from_secs(lab.size(10, 2) as u64);
+    let time = Duration::from_secs(lab.size(8, 2) as u64);
     let (mut quiet, mut flooded, mut refused) = (Vec::new(), Vec::new(), 0);
     // The two take turns, so that both have the same weather. The first turn warms up.
     for round in 0..=lab.rounds() {
@@ -88,7 +88,8 @@ struct Flood {
     refused: usize,
 }
 
-/// Sends ten times as many requests as a tenant may, over several connections.
+/// Sends ten times as many requests as a tenant may, over several connections. Each creates a run, the costliest thing that a
+/// request can ask for.
 async fn flood(address: SocketAddr, key: &str, time: Duration) -> anyhow::Result<Flood> {
     let begun = Instant::now();
     let mut flooding = JoinSet::new();
@@ -100,7 +101,7 @@ async fn flood(address: SocketAddr, key: &str, time: Duration) -> anyhow::Result
             let mut flood = Flood::default();
             while begun.elapsed() < time {
                 ticks.tick().await;
-                let status = connection.status_of("POST", "/threads", "{}").await?;
+                let status = connection.status_of("POST", "/runs", RUN).await?;
                 ensure!(status == 200 || status == 429, "the status is {status}");
                 flood.sent += 1;
                 flood.refused += usize::from(status == 429);
@@ -118,7 +119,7 @@ async fn flood(address: SocketAddr, key: &str, time: Duration) -> anyhow::Result
 }
 
 const TENANTS: usize = 5;
-/// Requests per second of each tenant.
+/// Requests per second of each tenant. Its runs at once are limited too, see `served.rs`.
 const LIMIT: u32 = 100;
 const CONNECTIONS: u32 = 20;
 /// How often each of the others begins a run, which is two requests.

@@ -1,0 +1,408 @@
+//! Runs the commands that a page shows, and compares what they print with what the page says.
+//!
+//! A page shows commands in blocks of the language `console`: a line that begins with `$ ` is a command, `> ` continues it, and
+//! the lines after it are what it prints, on stdout and stderr. All blocks of a page are one session of one shell, in a folder
+//! of its own, so a command finds what an earlier one made.
+//!
+//! - `…` stands for any text in a line, and alone on a line for any lines.
+//! - An id of the page stands for an id of the session: the first time that a page shows it, it is bound to what was printed, and
+//!   later commands and lines that use it mean that one. A date stands for any date.
+//! - A command has to succeed, unless it ends with `# exits with N`.
+//! - `<!-- files: NAME -->` copies the files of `examples/book/files/NAME` into the folder before the first command.
+
+mod matching;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use crate::workspace::root;
+
+use self::matching::{Ids, match_lines, replace_words};
+
+/// The pages whose commands are executed, below `docs/`.
+pub const FOLDERS: &[&str] = &["start", "concepts", "howto", "inside"];
+
+/// Where `<!-- files: NAME -->` finds them, from the root of the workspace.
+const FILES: &str = "examples/book/files";
+
+/// How long one command may take.
+const COMMAND_MAX: Duration = Duration::from_secs(60);
+
+/// Ends what a command printed; no program prints it.
+const END: char = '\u{1e}';
+
+/// A page with commands.
+#[derive(Debug)]
+pub struct Page {
+    /// From the root of the workspace.
+    pub path: String,
+    files: Vec<String>,
+    calls: Vec<Call>,
+}
+
+/// A command, and what the page says that it prints.
+#[derive(Debug, PartialEq, Eq)]
+struct Call {
+    /// The number of its line.
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+/// What a session needs of the machine.
+#[derive(Debug)]
+pub struct Session<'a> {
+    /// An empty folder.
+    pub folder: &'a Path,
+    /// Programs that commands name, each with its file.
+    pub programs: &'a [(&'a str, &'a Path)],
+    /// What pages say, and what it is here: an address with a free port.
+    pub replaced: &'a [(&'a str, String)],
+}
+
+/// Returns the pages of the book that have commands.
+pub fn pages() -> anyhow::Result<Vec<Page>> {
+    let mut pages = Vec::new();
+    for folder in FOLDERS {
+        // A part of the book may have no folder of its own.
+        let Ok(entries) = fs::read_dir(root().join("docs").join(folder)) else {
+            continue;
+        };
+        for entry in entries {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let path = format!("docs/{folder}/{name}");
+            if name.ends_with(".md") {
+                pages.push(Page::read(&path)?);
+            }
+        }
+    }
+    pages.retain(|page| !page.calls.is_empty());
+    pages.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(pages)
+}
+
+/// Checks pages, four at a time because most of their time is waiting, and returns what is wrong with each.
+pub fn faults(pages: &[&Page], check: impl Fn(&Page) -> anyhow::Result<()> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut faults = Vec::new();
+        while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
+            faults.extend(check(page).err().map(|fault| format!("{fault:#}")));
+        }
+        faults
+    };
+    thread::scope(|scope| {
+        let workers = [(); 4].map(|()| scope.spawn(work));
+        let faults = workers.into_iter().flat_map(|worker| match worker.join() {
+            Ok(faults) => faults,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        faults.collect()
+    })
+}
+
+impl Page {
+    /// Reads a page, named from the root of the workspace.
+    pub fn read(path: &str) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(root().join(path))
+            .with_context(|| format!("{path} cannot be read"))?;
+        Self::parse(path, &text)
+    }
+
+    /// Whether a command of the page begins with this.
+    pub fn uses(&self, program: &str) -> bool {
+        let commands = self.calls.iter().map(|call| call.command.as_str());
+        commands
+            .flat_map(str::lines)
+            .any(|line| line.contains(program))
+    }
+
+    fn parse(path: &str, text: &str) -> anyhow::Result<Self> {
+        let mut page = Self {
+            path: path.to_owned(),
+            files: Vec::new(),
+            calls: Vec::new(),
+        };
+        let mut fence = None;
+        for (at, line) in text.lines().enumerate() {
+            let line_number = at + 1;
+            if let Some(language) = line.strip_prefix("```") {
+                fence = match fence {
+                    None => Some(language == "console"),
+                    Some(_) => None,
+                };
+            } else if fence == Some(true) {
+                page.add(line_number, line)?;
+            } else if fence.is_none()
+                && let Some(name) = line.strip_prefix("<!-- files: ")
+            {
+                let name = name
+                    .strip_suffix(" -->")
+                    .context("`<!-- files: NAME -->`")?;
+                page.files.push(name.to_owned());
+            }
+        }
+        // Such a command could print anything.
+        let says_nothing = |call: &&Call| {
+            call.output.iter().any(|line| line == "…") && call.output.iter().all(|line| line == "…")
+        };
+        match page.calls.iter().find(says_nothing) {
+            None => Ok(page),
+            Some(call) => bail!("{path}:{}: say a line that the command prints", call.line),
+        }
+    }
+
+    fn add(&mut self, line_number: usize, line: &str) -> anyhow::Result<()> {
+        if let Some(command) = line.strip_prefix("$ ") {
+            self.calls.push(Call {
+                line: line_number,
+                command: command.to_owned(),
+                output: Vec::new(),
+            });
+            return Ok(());
+        }
+        let call = self.calls.last_mut();
+        let call = call.with_context(|| format!("{}:{line_number}: no `$ `", self.path))?;
+        match line.strip_prefix("> ") {
+            Some(more) if call.output.is_empty() => {
+                call.command.push('\n');
+                call.command.push_str(more);
+            }
+            _ => call.output.push(line.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Runs the commands in their order. Fails at the first that fails or prints something else.
+    pub fn check(&self, session: &Session<'_>) -> anyhow::Result<()> {
+        for name in &self.files {
+            copy(&root().join(FILES).join(name), session.folder)?;
+        }
+        let mut shell = Shell::start(session)?;
+        let mut ids = Ids::new();
+        for call in &self.calls {
+            let place = format!("{}:{}", self.path, call.line);
+            let command = replace_words(&call.command, &ids);
+            let wanted_status = exit_status_of(&call.command);
+            let (output, status) = shell
+                .run(&with_replaced(&command, session.replaced))
+                .with_context(|| format!("{place}: `{command}`"))?;
+            let output = without_replaced(&output, session);
+            if status != wanted_status {
+                bail!("{place}: `{command}` exited with {status}:\n{output}");
+            }
+            let lines: Vec<&str> = output.lines().map(str::trim_end).collect();
+            let wanted: Vec<&str> = call.output.iter().map(|line| line.trim_end()).collect();
+            let Some(bound) = match_lines(&wanted, &lines, &ids) else {
+                let wanted = wanted.join("\n");
+                bail!("{place}: `{command}` prints\n{output}\nand the page says\n{wanted}");
+            };
+            ids = bound;
+        }
+        Ok(())
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let entries = fs::read_dir(from).with_context(|| format!("{} is missing", from.display()))?;
+    for entry in entries {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            fs::create_dir_all(&target)?;
+            copy(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
+fn exit_status_of(command: &str) -> i32 {
+    let status = command.rsplit_once("# exits with ");
+    status
+        .and_then(|(_, status)| status.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+fn with_replaced(command: &str, replaced: &[(&str, String)]) -> String {
+    let replace = |text: String, (page, here): &(&str, String)| text.replace(page, here);
+    replaced.iter().fold(command.to_owned(), replace)
+}
+
+/// What was printed, in the words of a page: its addresses, and the folder as the home that it is.
+fn without_replaced(output: &str, session: &Session<'_>) -> String {
+    let replace = |text: String, (page, here): &(&str, String)| text.replace(here, page);
+    let text = session.replaced.iter().fold(output.to_owned(), replace);
+    let text = text.replace(&session.folder.display().to_string(), "~");
+    // The shell itself says that something in the background was killed, some time later.
+    let is_notice = |line: &&str| {
+        line.starts_with("~/.bin/command: line ")
+            && [" Killed ", " Terminated "]
+                .iter()
+                .any(|end| line.contains(end))
+    };
+    let lines = text.split_inclusive('\n').filter(|line| !is_notice(line));
+    lines.collect()
+}
+
+/// A shell that runs commands one after the other, and everything that they started.
+struct Shell {
+    process: Child,
+    input: ChildStdin,
+    output: Receiver<String>,
+    folder: PathBuf,
+}
+
+impl Shell {
+    fn start(session: &Session<'_>) -> anyhow::Result<Self> {
+        let bin = session.folder.join(".bin");
+        fs::create_dir_all(&bin)?;
+        for (name, file) in session.programs {
+            std::os::unix::fs::symlink(file, bin.join(name))?;
+        }
+        let mut shell = Command::new("bash");
+        shell
+            .args(["--noprofile", "--norc"])
+            .current_dir(session.folder)
+            .env_clear()
+            .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+            .env("HOME", session.folder)
+            .env("LANG", "C.UTF-8")
+            .env("USER", "ada")
+            // Everything that a command started ends with the session.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut process = shell.spawn().context("bash cannot be started")?;
+        let mut input = process.stdin.take().context("bash has an input")?;
+        let mut stdout = process.stdout.take().context("bash has an output")?;
+        input.write_all(b"exec 2>&1\n")?;
+        let (sender, output) = channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            let mut bytes = Vec::new();
+            while let Ok(count @ 1..) = stdout.read(&mut buffer) {
+                bytes.extend_from_slice(&buffer[..count]);
+                // A character may come in two pieces.
+                match String::from_utf8(std::mem::take(&mut bytes)) {
+                    Err(cut) => bytes = cut.into_bytes(),
+                    Ok(text) => {
+                        // The session has ended.
+                        let Ok(()) = sender.send(text) else { break };
+                    }
+                }
+            }
+        });
+        Ok(Self {
+            process,
+            input,
+            output,
+            folder: session.folder.to_owned(),
+        })
+    }
+
+    /// Returns what a command printed, and its exit status.
+    fn run(&mut self, command: &str) -> anyhow::Result<(String, i32)> {
+        let file = self.folder.join(".bin/command");
+        fs::write(&file, format!("{command}\n"))?;
+        // From a file, so that the command's own input is empty and not the rest of the session.
+        writeln!(
+            self.input,
+            "source '{}' < /dev/null; printf '\\036%s\\036' $?",
+            file.display()
+        )?;
+        let mut text = String::new();
+        while text.matches(END).count() < 2 {
+            match self.output.recv_timeout(COMMAND_MAX) {
+                Ok(more) => text.push_str(&more),
+                Err(RecvTimeoutError::Timeout) => bail!("takes too long; it printed:\n{text}"),
+                Err(RecvTimeoutError::Disconnected) => bail!("ended the shell:\n{text}"),
+            }
+        }
+        let (output, rest) = text.split_once(END).context("the end was found")?;
+        let status = rest.split(END).next().unwrap_or_default();
+        Ok((output.to_owned(), status.parse()?))
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let group = format!("-{}", self.process.id());
+        // What has ended already cannot be killed.
+        let _ = Command::new("kill").args(["-9", "--", &group]).status();
+        let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(page: &str) -> Result<(), String> {
+        let folder = std::env::temp_dir().join(format!(
+            "console-{}-{:?}",
+            std::process::id(),
+            thread::current().id()
+        ));
+        fs::create_dir_all(&folder).unwrap();
+        let session = Session {
+            folder: &folder,
+            programs: &[],
+            replaced: &[("127.0.0.1:2024", "127.0.0.1:41234".to_owned())],
+        };
+        let checked = Page::parse("page.md", page).unwrap().check(&session);
+        fs::remove_dir_all(&folder).unwrap();
+        checked.map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn a_page_that_says_what_is_printed_passes() {
+        let page = "Text\n```console\n$ name=Ada; cd /\n$ echo \"Hello, $name.\"; echo b >&2\nHello, Ada.\nb\n```\n\
+            ```sh\n$ exit 1\n```\n```console\n$ cat <<END\n> a\n> END\na\n$ (exit 3) # exits with 3\n```\n";
+        check(page).unwrap();
+    }
+
+    #[test]
+    fn what_a_page_does_not_say_is_found_with_its_line() {
+        let error = check("```console\n$ echo a\nb\n```\n").unwrap_err();
+        assert_eq!(
+            error,
+            "page.md:2: `echo a` prints\na\n\nand the page says\nb"
+        );
+        assert!(check("```console\n$ echo a\n```\n").is_err());
+        assert!(check("```console\n$ echo a\na\nb\n```\n").is_err());
+        assert!(Page::parse("page.md", "```console\n$ echo a\n…\n```\n").is_err());
+        let error = check("```console\n$ echo no; false\nno\n```\n").unwrap_err();
+        assert!(error.contains("exited with 1"), "{error}");
+        assert!(check("```console\n$ exit 1\n```\n").is_err());
+    }
+
+    #[test]
+    fn dots_stand_for_anything_and_ids_for_themselves() {
+        check("```console\n$ echo after 12 ms; echo b; echo c\nafter … ms\n…\nc\n```\n").unwrap();
+        let page = "```console\n$ printf 'id %s\\n' c0ffee1\nid 3f9a2c7\n$ echo 3f9a2c7 2026-01-02\n3f9a2c7 2025-09-09\n";
+        check(&format!("{page}$ test 3f9a2c7 = c0ffee1\n```\n")).unwrap();
+        assert!(check(&format!("{page}$ echo b0ffee1\n3f9a2c7\n```\n")).is_err());
+    }
+
+    #[test]
+    fn an_address_of_a_page_is_another_one_here() {
+        check("```console\n$ url=http://127.0.0.1:2024; echo $url; test ${#url} = 22\nhttp://127.0.0.1:2024\n```\n")
+            .unwrap();
+    }
+
+    #[test]
+    fn what_a_session_started_ends_with_it() {
+        check("```console\n$ sleep 1000 &\n$ jobs -p > /dev/null\n```\n").unwrap();
+    }
+}

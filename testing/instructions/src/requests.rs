@@ -1,0 +1,84 @@
+//! Requests to the server, from its router inwards: what every request costs, and a run with all that the server does for it.
+//!
+//! Nothing that is optional is on: no authentication, no limits, no audit log, no access log.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use http::{Method, Request};
+use serde_json::Value as Json;
+use superstep::registry::MemoryRegistry;
+use superstep::{Memory, Runtime};
+use superstep_server::Server;
+use tower::ServiceExt as _;
+
+use crate::counted;
+use crate::workload::{Executor, NODES, RUNS, chain};
+
+/// What the middleware costs: the handler of this route does nothing.
+pub(crate) fn bare(executor: &Executor) -> anyhow::Result<u64> {
+    let (_server, router) = executor.block_on(serve())?;
+    let requests = || {
+        executor.block_on(async {
+            for _ in 0..REQUESTS {
+                send(&router, Method::GET, "/ok", "").await?;
+            }
+            Ok(())
+        })
+    };
+    requests()?;
+    counted(requests)?;
+    Ok(REQUESTS)
+}
+
+/// A new thread, and a run on it that the client waits for.
+pub(crate) fn runs(executor: &Executor) -> anyhow::Result<u64> {
+    let (_server, router) = executor.block_on(serve())?;
+    let runs = || {
+        executor.block_on(async {
+            for _ in 0..RUNS {
+                let thread = send(&router, Method::POST, "/threads", "{}").await?;
+                let thread = thread["thread_id"].as_str().unwrap_or_default();
+                let path = format!("/threads/{thread}/runs/wait");
+                let state = send(&router, Method::POST, &path, RUN).await?;
+                ensure!(state["step"] == NODES, "{state}");
+            }
+            Ok(())
+        })
+    };
+    runs()?;
+    counted(runs)?;
+    Ok(RUNS)
+}
+
+async fn serve() -> anyhow::Result<(Server, Router)> {
+    let runtime = Runtime::new(Memory::default());
+    let builder = Server::builder(runtime, Arc::new(MemoryRegistry::new()));
+    let server = builder.graph(chain()?.definition()).start().await?;
+    let router = server.router();
+    Ok((server, router))
+}
+
+async fn send(
+    router: &Router,
+    method: Method,
+    path: &str,
+    body: &'static str,
+) -> anyhow::Result<Json> {
+    let request = Request::builder().method(method).uri(path);
+    let request = request.header("host", "127.0.0.1:2024");
+    let request = request.header("content-type", "application/json");
+    let response = router
+        .clone()
+        .oneshot(request.body(Body::from(body))?)
+        .await?;
+    let status = response.status();
+    let body = to_bytes(response.into_body(), usize::MAX).await?;
+    ensure!(status.is_success(), "{path}: {status}");
+    Ok(serde_json::from_slice(&body)?)
+}
+
+const REQUESTS: u64 = 200;
+const RUN: &str = r#"{"assistant_id":"chain","input":{"step":0}}"#;

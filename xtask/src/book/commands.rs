@@ -1,0 +1,48 @@
+//! `cargo xtask book --commands ARCHIE`: the commands of the pages, run with this program.
+//!
+//! CI does the same in the tests of `apps/archie` and `examples/graphs`. This is for writing: it needs no build.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use harness::console::{Page, Session, faults, pages};
+
+/// Runs the commands of all pages, or of those that are named, and fails with every page that says something else.
+pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
+    let archie = Path::new(archie)
+        .canonicalize()
+        .with_context(|| format!("`{archie}` is not there"))?;
+    let pages = match named {
+        [] => pages()?,
+        named => named
+            .iter()
+            .map(|path| Page::read(path))
+            .collect::<anyhow::Result<_>>()?,
+    };
+    // Programs of the examples are run by their own tests.
+    let (skipped, pages): (Vec<&Page>, Vec<&Page>) =
+        pages.iter().partition(|page| page.uses("cargo run"));
+    let faults = faults(&pages, |page| {
+        let folder = tempfile::tempdir()?;
+        page.check(&Session {
+            folder: folder.path(),
+            programs: &[("archie", &archie)],
+            replaced: &[("127.0.0.1:2024", format!("127.0.0.1:{}", free_port()?))],
+        })
+    });
+    if !faults.is_empty() {
+        bail!("{} page(s):\n\n{}", faults.len(), faults.join("\n\n"));
+    }
+    let count = pages.len();
+    eprintln!("the commands of {count} pages print what the pages say");
+    for page in skipped {
+        let page = &page.path;
+        eprintln!("not run here, but by `cargo test -p example-graphs`: {page}");
+    }
+    Ok(())
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.port())
+}

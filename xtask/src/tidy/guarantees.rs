@@ -1,0 +1,99 @@
+//! `docs/guarantees.md` names tests that exist, and figures that are those of the recorded results.
+
+use std::fs;
+
+use serde_json::Value as Json;
+
+use super::assert_tidy;
+use crate::coverage::fault_of_test;
+use harness::workspace::root;
+
+const PAGE: &str = "docs/guarantees.md";
+
+/// What is wrong with the rows of the table. `source` returns the text of a file by its path from the root, `recorded` the trials
+/// and violations of a step.
+fn faults(
+    page: &str,
+    source: impl Fn(&str) -> Option<String>,
+    recorded: impl Fn(&str) -> Option<(u64, u64)>,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    let rows = page.lines().filter(|line| line.starts_with("| ")).skip(2);
+    for row in rows {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let [promise, tests, figure] = cells[..] else {
+            faults.push(format!("`{row}` has not three cells"));
+            continue;
+        };
+        let mut tests = tests.split("[`").skip(1).peekable();
+        if tests.peek().is_none() {
+            faults.push(format!("`{promise}` has no test"));
+        }
+        for test in tests {
+            let (name, rest) = test.split_once("`](../").unwrap_or((test, ""));
+            let path = rest.split(')').next().unwrap_or_default();
+            let fault = fault_of_test(&format!("{path}::{name}"), &source);
+            faults.extend(fault);
+        }
+        let figure = figure.trim_end_matches('|').trim();
+        let Some(rest) = figure.strip_prefix('`') else {
+            continue;
+        };
+        let (step, claimed) = rest.split_once("`: ").unwrap_or((rest, ""));
+        let found = recorded(step).map(|(trials, violations)| {
+            format!("{} trials, {violations} violations", with_commas(trials))
+        });
+        if found.as_deref() != Some(claimed) {
+            let found = found.unwrap_or_else(|| "nothing".to_owned());
+            faults.push(format!("`{step}`: the results have {found}, not {claimed}"));
+        }
+    }
+    faults
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The trials and violations of a step in the files of `results/`.
+fn recorded(step: &str) -> Option<(u64, u64)> {
+    let read = |name: &str| -> Option<Json> {
+        let text = fs::read_to_string(root().join("results").join(name)).ok()?;
+        serde_json::from_str(&text).ok()
+    };
+    let report = match step {
+        "crash cluster" => read("crash-cluster.json")?,
+        step => {
+            let long = read("verify-long.json")?;
+            let steps = long["steps"].as_array()?.iter();
+            steps.clone().find(|one| one["name"] == step)?["report"].clone()
+        }
+    };
+    Some((report["trials"].as_u64()?, report["violations"].as_u64()?))
+}
+
+#[test]
+fn every_promise_has_its_tests_and_its_figure() {
+    let page = fs::read_to_string(root().join(PAGE)).unwrap();
+    let source = |path: &str| fs::read_to_string(root().join(path)).ok();
+    assert_tidy(&faults(&page, source, recorded));
+}
+
+#[test]
+fn a_promise_without_a_test_and_a_wrong_figure_are_found() {
+    let page = "| promise | shown by | last figure |\n| --- | --- | --- |\n\
+        | A | [`a`](../a.rs) | `trial`: 1,000 trials, 0 violations |\n| B | [`b`](../a.rs) | |\n| C | | |\n\
+        | D | [`a`](../a.rs) | `trial`: 2,000 trials, 0 violations |\n";
+    let source = |_: &str| Some("#[test]\nfn a() {}\n".to_owned());
+    let found = faults(page, source, |_| Some((1_000, 0)));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(faults(page, source, |_| None).len() > 3);
+}
