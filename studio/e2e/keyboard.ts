@@ -21,7 +21,10 @@ export class Keyboard {
   }
 
   async press(...keys: string[]): Promise<void> {
-    for (const key of keys) await this.page.keyboard.press(key);
+    for (const key of keys) {
+      await this.page.keyboard.press(key);
+      await this.#focusMoved();
+    }
   }
 
   async type(text: string): Promise<void> {
@@ -62,6 +65,14 @@ export class Keyboard {
       await this.press(key);
     }
     throw new Error(`${key} leads to no ${role} "${name}", but to: ${[...new Set(passed)].join(", ")}`);
+  }
+
+  /**
+   * Tabs and groups of options move the focus in a timer that the key starts. Without waiting for it, `focused` returns the control
+   * before, and the next key moves one control too far.
+   */
+  async #focusMoved(): Promise<void> {
+    await this.page.evaluate(() => new Promise((done) => setTimeout(done, 0)));
   }
 
   /** Returns what a screen reader says about the focus. */
