@@ -184,7 +184,7 @@ impl MailTools {
         }
         let PlannedMail { mail, prepared } = self.planned(cx.call_id())?;
         if mail.envelope.to.is_empty() {
-            return Err(ToolError::failed("there is nobody to send it to"));
+            return Err(ToolError::failed("the mail has no recipient"));
         }
         match self.mailbox.send(&mail, prepared.as_deref()).await {
             Ok(sent) => Ok(said(&sent)),

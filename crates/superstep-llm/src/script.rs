@@ -264,7 +264,7 @@ impl Script {
         Err(ModelError::Unexpected {
             model: self.name.clone(),
             label: self.replies[at].at.clone(),
-            why: format!("nobody asked for reply {at}, and {left} are left"),
+            why: format!("reply {at} was never requested; {left} are unused"),
         })
     }
 

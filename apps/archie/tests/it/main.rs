@@ -35,6 +35,7 @@ mod mail;
 mod many;
 mod mcp;
 mod model_server;
+mod no_network;
 mod old_database;
 mod otlp;
 mod printed;

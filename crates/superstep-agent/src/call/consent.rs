@@ -103,7 +103,7 @@ pub(super) async fn of(
             }
             Kind::Expired => {
                 let why = format!(
-                    "`{}` was not called: nobody approved it in time, and the request expired.",
+                    "`{}` was not called: it was not approved before its deadline.",
                     wanted.tool.name()
                 );
                 return Ok(Consent::Withheld(
@@ -129,7 +129,7 @@ async fn need(
         Verdict::NeedsApproval(labels) => Some(reason_to_ask(&labels)),
         Verdict::Refused(labels) => {
             let why = format!(
-                "`{}` was not called: it must not be given data labeled {labels}, and nobody can allow it.",
+                "`{}` was not called: it must not be given data labeled {labels}, and no approval overrides this.",
                 wanted.tool.name()
             );
             return Ok(Need::Never { why });

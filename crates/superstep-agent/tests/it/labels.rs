@@ -89,7 +89,7 @@ async fn a_policy_may_take_it_or_refuse_it_for_good() {
     assert!(
         stopped.state.messages[4]
             .text()
-            .contains("nobody can allow it")
+            .contains("no approval overrides this")
     );
 }
 

@@ -416,7 +416,7 @@ impl NodeCx {
             }),
             Some(AnswerBody::Expired) => Err(NodeError::of_kind(
                 FailureKind::Expired,
-                format!("nobody answered `{key}` in time"),
+                format!("`{key}` was not answered before its deadline"),
             )),
             None if self.0.is_test => Err(NodeError::fatal(format!(
                 "the test has no answer to `{key}`; add `.answer({key:?}, ..)` to its `TestCx`"

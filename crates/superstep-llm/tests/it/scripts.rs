@@ -33,7 +33,7 @@ async fn an_unexpected_request_and_an_unused_reply_are_errors() {
         "{error}"
     );
     let unused = model.finish().unwrap_err().to_string();
-    assert!(unused.contains("nobody asked for reply 0"), "{unused}");
+    assert!(unused.contains("reply 0 was never requested"), "{unused}");
 }
 
 #[tokio::test]

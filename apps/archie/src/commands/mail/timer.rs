@@ -48,7 +48,7 @@ impl Timer {
         let late = seconds().saturating_sub(self.last_run.saturating_add(every.as_secs()));
         if self.last_run > 0 && late > every.as_secs() {
             terminal.aside(&format!(
-                "nobody looked for {} minutes",
+                "the mail was not checked for {} minutes",
                 (late + every.as_secs()) / 60
             ));
         }
