@@ -43,6 +43,7 @@ pub mod agents;
 pub mod app;
 pub mod cli;
 pub mod commands;
+mod ctrl_c;
 mod edit_dialog;
 mod editor;
 #[doc(hidden)]
@@ -58,6 +59,7 @@ pub mod shell;
 pub mod terminal;
 mod thread_files;
 pub mod trace_export;
+mod typed_line;
 pub mod web;
 
 pub use program::run;

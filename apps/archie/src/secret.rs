@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-/// Reads a line from a pipe or a file. Returns `None` at the end of input.
+/// Reads a line as it is. Returns `None` at the end of input.
 pub(crate) fn read_line() -> io::Result<Option<String>> {
     let mut line = String::new();
     let read = io::stdin().lock().read_line(&mut line)?;

@@ -17,6 +17,7 @@ use superstep::{AnyRunResult, AnyThread, DriveError, Event, InterruptId, Outcome
 use superstep_agent::AgentEvent;
 
 use crate::app::App;
+use crate::ctrl_c;
 use crate::edit_dialog;
 use crate::inbox::display;
 use crate::pace::{CallPace, RunPace};
@@ -301,7 +302,7 @@ impl Session<'_> {
             tokio::select! {
                 rest = &mut driven => break rest,
                 () = &mut showing, if !is_all_shown => is_all_shown = true,
-                _ = tokio::signal::ctrl_c() => {
+                () = ctrl_c::pressed() => {
                     self.terminal.pieces_end();
                     let id = thread.id();
                     bail!("stopped; the thread is kept; continue with `archie resume {id}`");

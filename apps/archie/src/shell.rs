@@ -23,6 +23,7 @@ use crate::cli::args::{Command, ShellLine};
 use crate::cli::settings::{SettingOptions, Settings};
 use crate::commands;
 use crate::commands::inquiry::AskArgs;
+use crate::ctrl_c;
 use crate::terminal::{self, Console};
 
 /// Prompt for a command.
@@ -44,6 +45,8 @@ pub fn start_shell(
         greet(&app, &*terminal);
     }
     let mut last = Exit::Done;
+    // What is pressed once too often while a command ends must not end the shell.
+    let _watch = ctrl_c::Watch::start();
     loop {
         if is_terminal {
             let known = runtime.block_on(recent(&app));

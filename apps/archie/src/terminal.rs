@@ -3,7 +3,7 @@
 //! Text may come from strangers, so every function here makes it [`printable`] before it adds colours. A tidy test keeps
 //! `print!`, `stdout` and `stderr` out of the rest of the program.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +21,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use rustix::fd::AsFd;
 
 use crate::secret;
+use crate::typed_line::read_typed_line;
 
 /// A line with a turning sign, a text and the time.
 struct SpinnerLine {
@@ -412,17 +413,18 @@ impl Terminal for Console {
     fn ask(&self, prompt: &str) -> anyhow::Result<Option<String>> {
         self.close();
         self.print(&printable(prompt));
-        let mut line = String::new();
-        let read = std::io::stdin().lock().read_line(&mut line)?;
-        if read == 0 {
-            self.print("\n");
-            return Ok(None);
-        }
-        if !std::io::stdin().is_terminal() {
+        let is_typed = std::io::stdin().is_terminal();
+        let line = match is_typed {
+            true => read_typed_line()?,
+            false => secret::read_line()?,
+        };
+        match &line {
+            None => self.print("\n"),
             // Echo piped input, so that the output reads like a conversation.
-            self.print(&format!("{}\n", printable(line.trim_end())));
+            Some(line) if !is_typed => self.print(&format!("{}\n", printable(line.trim_end()))),
+            Some(_) => {}
         }
-        Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
+        Ok(line)
     }
 
     fn ask_secret(&self, prompt: &str) -> anyhow::Result<Option<String>> {

@@ -11,6 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::app::{App, connect};
 use crate::cli::args::{Args, WorkerArgs};
 use crate::cli::settings::{Engine, Settings, Store};
+use crate::ctrl_c;
 use crate::terminal::Console;
 
 pub(super) fn run(
@@ -115,6 +116,6 @@ pub(super) async fn stop() {
     };
     tokio::select! {
         () = asked => {}
-        _ = tokio::signal::ctrl_c() => {}
+        () = ctrl_c::pressed() => {}
     }
 }

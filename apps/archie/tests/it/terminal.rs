@@ -120,6 +120,32 @@ fn ctrl_c_keeps_the_thread_and_says_how_to_go_on() {
 }
 
 #[test]
+fn ctrl_c_at_a_question_leaves_it_open_also_after_a_model_call() {
+    let workdir = Workdir::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
+    let program = env!("CARGO_BIN_EXE_archie");
+    let shell = [
+        "sh",
+        "-c",
+        "trap : INT; \"$@\"; echo ended with $?; read wait",
+        "sh",
+    ];
+    let command = [
+        "analyze",
+        "--query",
+        "Choose a queue",
+        "--inputs",
+        "./notes",
+    ];
+    let line = [&shell[..], &[program], &command[..]].concat();
+    let terminal = Terminal::open_with(&workdir, &line);
+    terminal.shows(ASKS);
+    terminal.presses("C-c");
+    let screen = terminal.until("ended with 3");
+    assert!(screen.contains("the question stays open"), "{screen}");
+    assert_eq!(workdir.items().len(), 1);
+}
+
+#[test]
 fn commands_and_threads_are_completed_and_a_line_may_go_on() {
     let workdir = Workdir::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
     workdir.run(

@@ -12,6 +12,7 @@ use superstep::AnyThread;
 use super::reported::ReportedLooks;
 use super::{addressed, refuse_offline_elsewhere};
 use crate::cli::interval::interval;
+use crate::ctrl_c;
 use crate::inbox::display;
 use crate::session::Session;
 
@@ -103,7 +104,7 @@ pub async fn watch_with(
     let watched = watch(&agent, &*thread, args, session);
     tokio::select! {
         exit = watched => exit,
-        _ = tokio::signal::ctrl_c() => {
+        () = ctrl_c::pressed() => {
             session.terminal.aside(&format!("the watch is kept; resume it with `archie atris watch --resume {}`", thread.id()));
             Ok(Exit::Paused)
         }

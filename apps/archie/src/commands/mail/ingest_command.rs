@@ -11,6 +11,7 @@ use super::ingest::{Ingest, IngestStatus, IngestedMail};
 use super::timer::Timer;
 use super::{IngestArgs, title};
 use crate::app::App;
+use crate::ctrl_c;
 
 /// Runs `archie mail ingest`: once, or at an interval until the person stops it with Ctrl-C (exit code: success).
 pub async fn handle_ingest(
@@ -30,12 +31,12 @@ pub async fn handle_ingest(
         if !wait.is_zero() {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
-                _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+                () = ctrl_c::pressed() => return Ok(Exit::Done),
             }
         }
         let went = tokio::select! {
             went = ingest_once(args, app, mailboxes, terminal) => went,
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Done),
+            () = ctrl_c::pressed() => return Ok(Exit::Done),
         };
         if let Err(error) = &went {
             terminal.aside(&format!(
