@@ -55,7 +55,13 @@ impl Node<AppState> for ReadNotesNode {
     ) -> Result<superstep::Command<AppState>, NodeError> {
         let folders = self.folders.as_ref();
         let folders = folders.ok_or_else(|| NodeError::fatal(NO_FILES))?;
-        let read = inputs::read_thread_files(folders, cx.thread(), &state.note_files);
+        let (folders, thread) = (folders.clone(), cx.thread().clone());
+        let names = state.note_files.clone();
+        // Reading the text of PDF files may take seconds, and other runs share the thread of this one.
+        let read = tokio::task::spawn_blocking(move || {
+            inputs::read_thread_files(&folders, &thread, &names)
+        });
+        let read = read.await.map_err(NodeError::fatal)?;
         let read = read.map_err(|error| NodeError::fatal(error.to_string()))?;
         let mut contents = state.file_contents.clone();
         contents.extend(read.contents);

@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
-/// Waits until the person presses Ctrl-C.
+/// Waits until the person presses Ctrl-C at the terminal.
 pub(crate) async fn pressed() {
     let _watch = Watch::start();
     // Without a handler there is nothing to wait for, and the default applies.

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use anyhow::bail;
 use archie_agent::printable::{one_line, printable};
 use archie_agent::style::{Face, Style};
 use archie_agent::{AgentFactory, Exit, LineMark, Terminal, Waiting};
@@ -90,7 +92,7 @@ pub fn start_shell(
             Typed::Command(command) => command,
         };
         let done = match command.needs_home() {
-            true => runtime.block_on(commands::run(&command, &app, &*terminal)),
+            true => runtime.block_on(run_command(&command, &app, &*terminal)),
             false => commands::without_home(&command, &app.settings, makers),
         };
         match done {
@@ -108,6 +110,32 @@ pub fn start_shell(
         }
     }
 }
+
+/// Runs a command until it ends or is stopped. The first Ctrl-C is for the command, which may have something to store and to say; the
+/// second one stops it.
+async fn run_command(
+    command: &Command,
+    app: &App,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<Exit> {
+    let stopped = async {
+        ctrl_c::pressed().await;
+        tokio::select! {
+            () = ctrl_c::pressed() => return,
+            () = tokio::time::sleep(ENDS_WITHIN) => {}
+        }
+        terminal.aside("press Ctrl-C again to stop the command");
+        ctrl_c::pressed().await;
+    };
+    tokio::select! {
+        biased;
+        done = commands::run(command, app, terminal) => done,
+        () = stopped => bail!("stopped"),
+    }
+}
+
+/// How long a command may take after Ctrl-C before the shell says how to stop it.
+const ENDS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Opens the app again after a command changed the settings file. What the command line of the shell set stays.
 async fn reopen(app: App, makers: &[AgentFactory]) -> anyhow::Result<App> {

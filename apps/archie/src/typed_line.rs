@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::ctrl_c;
 use crate::secret::read_line;
 
-/// Returns the line, or `None` if the person pressed Ctrl-C or Ctrl-D.
+/// Returns the line, or `None` after Ctrl-C or Ctrl-D at the prompt.
 ///
 /// A signal does not end a read from the terminal, because the standard library repeats the system call. So a thread reads, and this
-/// one waits for the line or for Ctrl-C.
+/// one waits for the line or the signal.
 pub(crate) fn read_typed_line() -> io::Result<Option<String>> {
     let watch = ctrl_c::Watch::start();
     let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ fn start_reading() -> io::Result<TypedLine> {
 
 type TypedLine = Receiver<io::Result<Option<String>>>;
 
-/// The read that a person left with Ctrl-C. It cannot be ended, so it returns the next line that is typed.
+/// The read that Ctrl-C left behind. It cannot be ended, so it returns the next line that is typed.
 static UNFINISHED: Mutex<Option<TypedLine>> = Mutex::new(None);
 /// How soon Ctrl-C is noticed.
 const LOOK: Duration = Duration::from_millis(50);

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -143,6 +143,27 @@ fn ctrl_c_at_a_question_leaves_it_open_also_after_a_model_call() {
     let screen = terminal.until("ended with 3");
     assert!(screen.contains("the question stays open"), "{screen}");
     assert_eq!(workdir.items().len(), 1);
+}
+
+#[test]
+fn the_shell_stops_a_command_at_the_second_ctrl_c() {
+    let server = ModelServer::start(Fault::Slow(Duration::from_secs(5)));
+    let workdir = Workdir::with_model("openai:m").with_environment("OPENAI_BASE_URL", &server.url);
+    let terminal = Terminal::open(&workdir);
+    terminal.shows(PROMPT);
+    terminal.types("doctor");
+    let begun = Instant::now();
+    while server.most_at_once() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "{}", terminal.screen());
+        std::thread::sleep(LOOK);
+    }
+    terminal.presses("C-c");
+    terminal.until("press Ctrl-C again to stop the command");
+    terminal.presses("C-c");
+    let screen = terminal.shows(PROMPT);
+    assert!(screen.contains("error: stopped"), "{screen}");
+    terminal.types("threads");
+    terminal.shows(PROMPT);
 }
 
 #[test]

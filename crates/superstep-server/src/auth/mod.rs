@@ -8,6 +8,7 @@ mod api_key;
 mod issuer;
 mod key_set;
 mod policy;
+mod refusal;
 
 pub use api_key::{ApiKeyError, ApiKeyRequest, IssuedApiKey};
 pub use policy::{Authentication, PolicyError};
@@ -17,15 +18,16 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use futures_util::StreamExt as _;
-use http::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, StatusCode};
 use superstep::registry::ApiKey;
 use superstep::{ApiKeyId, Timestamp};
 
 use crate::auth::api_key::{ApiKeyCache, PresentedKey};
 use crate::auth::issuer::TokenIssuer;
+use crate::auth::refusal::RefusalForm;
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
 use crate::permission::{Permission, Permissions};
@@ -50,8 +52,7 @@ pub(crate) enum Credential {
 pub(crate) struct Authenticator {
     accepts_api_keys: bool,
     issuers: Vec<TokenIssuer>,
-    /// Whether refusals are plain text, as those of LangGraph's JavaScript server are.
-    has_plain_refusals: bool,
+    refusals: RefusalForm,
     keys: ApiKeyCache,
 }
 
@@ -60,7 +61,7 @@ impl Authenticator {
         Self {
             accepts_api_keys: settings.accepts_api_keys,
             issuers: settings.issuers,
-            has_plain_refusals: settings.has_plain_refusals,
+            refusals: settings.refusals,
             keys: ApiKeyCache::default(),
         }
     }
@@ -160,10 +161,11 @@ pub(crate) async fn check_caller(
     let found = FoundRoute::of(&request);
     let caller = match admit(&app, authenticator, found, request.headers()).await {
         Ok(caller) => caller,
-        Err(refusal) => return refused(authenticator, refusal),
+        Err(refusal) => return authenticator.refusals.refuse(refusal),
     };
     request.extensions_mut().insert(caller.clone());
     let response = next.run(request).await;
+    let response = authenticator.refusals.convert(found, response);
     end_with_credentials(&app, caller, response)
 }
 
@@ -195,20 +197,6 @@ async fn admit(
             Err(ApiError::forbidden("this route has no permissions"))
         }
     }
-}
-
-fn refused(authenticator: &Authenticator, refusal: ApiError) -> Response {
-    let is_unauthenticated = refusal.status == StatusCode::UNAUTHORIZED;
-    let is_refusal = is_unauthenticated || refusal.status == StatusCode::FORBIDDEN;
-    let mut response = match authenticator.has_plain_refusals && is_refusal {
-        true => (refusal.status, refusal.detail).into_response(),
-        false => refusal.into_response(),
-    };
-    if is_unauthenticated {
-        let headers = response.headers_mut();
-        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-    }
-    response
 }
 
 /// Breaks a stream of events some seconds after the credentials of its caller have expired or were revoked.
@@ -295,7 +283,7 @@ mod tests {
         pairs
             .map(|(name, value)| {
                 let name = http::HeaderName::from_static(name);
-                (name, HeaderValue::from_str(value).unwrap())
+                (name, http::HeaderValue::from_str(value).unwrap())
             })
             .fold(HeaderMap::new(), |mut all, (name, value)| {
                 all.append(name, value);

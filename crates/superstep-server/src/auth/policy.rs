@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use crate::auth::api_key::is_tenant;
 use crate::auth::issuer::{IssuerKeys, PermissionRule, TenantRule, TokenIssuer};
 use crate::auth::key_set::{KeySet, KeySource, count_keys, is_trusted_address};
+use crate::auth::refusal::RefusalForm;
 use crate::permission::{Permission, Permissions};
 
 /// How a server authenticates its callers: with API keys, with tokens of issuers, or both. See
@@ -19,7 +20,7 @@ use crate::permission::{Permission, Permissions};
 pub struct Authentication {
     pub(super) accepts_api_keys: bool,
     pub(super) issuers: Vec<TokenIssuer>,
-    pub(super) has_plain_refusals: bool,
+    pub(super) refusals: RefusalForm,
 }
 
 /// Why a policy file cannot be used.
@@ -74,7 +75,10 @@ impl Authentication {
         Ok(Self {
             accepts_api_keys: file.api_keys,
             issuers,
-            has_plain_refusals: file.plain_refusals,
+            refusals: match file.javascript_refusals {
+                true => RefusalForm::JavaScript,
+                false => RefusalForm::Json,
+            },
         })
     }
 }
@@ -84,7 +88,8 @@ impl Authentication {
 struct PolicyFile {
     api_keys: bool,
     issuers: Vec<IssuerEntry>,
-    plain_refusals: bool,
+    #[serde(alias = "plain_refusals")]
+    javascript_refusals: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

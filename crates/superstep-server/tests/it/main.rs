@@ -27,6 +27,7 @@ mod quotas;
 mod receiver;
 mod routes;
 mod schema;
+mod strangers;
 mod streams;
 mod subgraphs;
 mod tenants;

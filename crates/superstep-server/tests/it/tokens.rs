@@ -304,7 +304,7 @@ async fn a_shared_secret_and_a_table_of_subjects() {
     let secret = "a secret that is long enough for HS256";
     std::fs::write(folder.path().join("secret"), format!("{secret}\n")).unwrap();
     let policy = json!({
-        "plain_refusals": true,
+        "javascript_refusals": true,
         "issuers": [{
             "secret": "file:secret",
             "roles_claim": "scopes",
@@ -329,6 +329,18 @@ async fn a_shared_secret_and_a_table_of_subjects() {
     let metrics = server.client.call_as(&alice, "GET", "/metrics", None).await;
     assert_eq!(metrics.status, StatusCode::FORBIDDEN);
     assert!(metrics.bytes.starts_with(b"Not authorized: "));
+    // The stream of a run that is not there has an error event; every other request is 404.
+    let run =
+        "/threads/00000000-0000-4000-8000-000000000000/runs/00000000-0000-4000-8000-000000000001";
+    let stream = format!("{run}/stream");
+    let stream = server.client.call_as(&alice, "GET", &stream, None).await;
+    assert_eq!(stream.status, StatusCode::OK);
+    assert_eq!(
+        String::from_utf8_lossy(&stream.bytes),
+        "event: error\r\ndata: {\"error\":\"Error\",\"message\":\"404: Run not found\"}\r\n\r\n"
+    );
+    let read = server.client.call_as(&alice, "GET", run, None).await;
+    assert_eq!(read.status, StatusCode::NOT_FOUND);
     let nothing = token("alice", json!([]), secret);
     assert_eq!(search(&server, &nothing).await, StatusCode::FORBIDDEN);
     let mallory = token("mallory", json!(["all"]), secret);

@@ -63,6 +63,7 @@ async fn agent(state: View<Conversation>, cx: NodeCx) -> Result<ConversationUpda
     {
         sleep(wanted, &cx).await?;
     }
+    tokio::time::sleep(ANSWER).await;
     let text = match state.messages.last().is_some_and(is_tool_result) {
         true => "end",
         false => "begin",
@@ -81,6 +82,8 @@ async fn agent(state: View<Conversation>, cx: NodeCx) -> Result<ConversationUpda
         .messages(ai(text).with_id(message)))
 }
 
+/// How long the model takes. The run of the original lasts some 100 ms, and a client that cancels it in its next request finds it active.
+const ANSWER: Duration = Duration::from_millis(50);
 const SHARED: [&str; 2] = ["sharedState", "data"];
 
 /// How the caller wants the node to wait.
