@@ -45,7 +45,9 @@ async function firstInterrupt(thread: string): Promise<RaisedInterrupt> {
 
 const row = (page: Page, tag: string) => page.getByRole("link", { name: new RegExp(`\\b${tag}\\b`) });
 
-test(`of two people who answer at once, one wins and the other is told who and when, ${TRIALS} times`, async () => {
+test(`of two people who answer at once, one wins and the other is told who and when, ${TRIALS} times`, {
+  timeout: 60_000 + TRIALS * 6_000,
+}, async () => {
   const both = await Promise.all(PEOPLE.map(open));
   const wins = new Map(PEOPLE.map((name) => [name, 0]));
   for (let trial = 0; trial < TRIALS; trial++) {

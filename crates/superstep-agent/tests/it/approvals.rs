@@ -277,7 +277,9 @@ async fn what_nobody_approves_in_time_is_not_done() {
         .decode()
         .unwrap();
     assert!(
-        state.messages[2].text().contains("expired"),
+        state.messages[2]
+            .text()
+            .contains("it was not approved before its deadline"),
         "{:?}",
         state.messages
     );
