@@ -1,7 +1,10 @@
 //! Deadlines of interrupts: when one has passed, the answer that the interrupt specifies is given, and the thread resumes.
 
+use std::error::Error;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+use tokio::task::JoinSet;
 
 use crate::{App, Shared};
 
@@ -17,26 +20,40 @@ pub(crate) fn start(app: &App) {
 }
 
 async fn answer_until_gone(app: Weak<Shared>) {
+    // A call ends when the threads that it resumed have stopped. The next deadlines do not wait for that.
+    let mut calls = JoinSet::new();
     loop {
         let Some(app) = app.upgrade() else {
             return;
         };
-        let wait = match app.runtime.expire_interrupts().await {
-            Ok(_) => LOOK_AGAIN,
-            Err(error) => {
-                tracing::warn!(%error, "not every interrupt was answered at its deadline");
-                TRY_AGAIN
-            }
-        };
+        if calls.len() < CALLS_MAX {
+            let runtime = app.runtime.clone();
+            calls.spawn(async move { runtime.expire_interrupts().await });
+        }
         drop(app);
-        tokio::time::sleep(wait).await;
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let mut is_failed = false;
+        while let Some(ended) = calls.try_join_next() {
+            let error: &dyn Error = match &ended {
+                Ok(Ok(_)) => continue,
+                Ok(Err(error)) => error,
+                Err(error) => error,
+            };
+            tracing::warn!(error, "not every interrupt was answered at its deadline");
+            is_failed = true;
+        }
+        if is_failed {
+            tokio::time::sleep(AFTER_FAILURE).await;
+        }
     }
 }
 
 /// How often the server looks for deadlines that have passed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long it waits after a thread did not resume, or a store did not answer.
-const TRY_AGAIN: Duration = Duration::from_secs(10);
+/// How much longer it waits after a thread did not resume, or a store did not answer.
+const AFTER_FAILURE: Duration = Duration::from_secs(2);
+/// How many calls may be in progress. Each resumes threads that no other one has taken.
+const CALLS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {

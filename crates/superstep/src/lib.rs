@@ -57,6 +57,7 @@ mod background;
 mod cache;
 mod checkpoints;
 mod clock;
+mod deadlines;
 mod drive;
 mod engine;
 mod erased;

@@ -4,10 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use superstep_core::checkpoint::{
-    Answer, InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow,
-};
-use superstep_core::driver::{NodeCache, ThreadRequest};
+use superstep_core::checkpoint::{InterruptQuery, InterruptRow, Loaded, ThreadQuery, ThreadRow};
+use superstep_core::driver::NodeCache;
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::Definition;
 use superstep_core::run::{OpenInterrupt, RunOptions, graph_name, open_interrupts};
@@ -16,6 +14,7 @@ use superstep_core::{Checkpointer, Graph, State, ThreadId, Timestamp};
 
 use crate::cache::MemoryCache;
 use crate::clock::Clock;
+use crate::deadlines::ExpiringThreads;
 use crate::drive::LocalDriver;
 use crate::drive::RemoteDriver;
 use crate::drive::{DriveError, Driver};
@@ -58,9 +57,10 @@ use crate::thread::Thread;
 pub struct Runtime {
     pub(crate) local: LocalDriver,
     /// What executes requests: the local driver itself, or one that sends them to a cluster.
-    driver: Arc<dyn Driver>,
+    pub(crate) driver: Arc<dyn Driver>,
     /// Options of runs that are not given their own.
     pub(crate) options: Arc<RunOptions>,
+    pub(crate) expiring: ExpiringThreads,
 }
 
 /// Configures a [`Runtime`] over a checkpointer. See [`Runtime::builder`].
@@ -198,6 +198,7 @@ impl RuntimeBuilder {
             local,
             driver,
             options: Arc::new(self.options),
+            expiring: ExpiringThreads::default(),
         }
     }
 }
@@ -344,48 +345,6 @@ impl Runtime {
         })
     }
 
-    /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads, one after the
-    /// other. Returns how many it answered. A thread that cannot resume does not keep the others waiting; the first error is
-    /// returned at the end.
-    pub async fn expire_interrupts(&self) -> Result<usize, DriveError> {
-        let now = self.now();
-        let due = read_interrupts(self.local.store().overdue(now, BATCH).await?)?;
-        let mut expired = 0;
-        let mut failure = None;
-        for open in due {
-            match self.expire(open, now).await {
-                Ok(is_answered) => expired += usize::from(is_answered),
-                Err(error) => failure = failure.or(Some(error)),
-            }
-        }
-        failure.map_or(Ok(expired), Err)
-    }
-
-    /// Answers an overdue interrupt. Returns false if it specifies no answer, or if a person answered first.
-    async fn expire(&self, open: OpenInterrupt, now: Timestamp) -> Result<bool, DriveError> {
-        let OpenInterrupt { interrupt, row } = open;
-        let Some(body) = interrupt.answer_at_deadline() else {
-            return Ok(false);
-        };
-        let answer = Answer {
-            interrupt: interrupt.id,
-            body,
-            by: "deadline".to_owned(),
-            at: now,
-        };
-        let graph = self.graph_of(&row.thread).await?;
-        let request = ThreadRequest::Answer(vec![answer]);
-        let resumed = self
-            .driver
-            .execute(&row.thread, &graph, request, &self.options)
-            .await;
-        match resumed {
-            Ok(_) => Ok(true),
-            Err(DriveError::Checkpoint(CheckpointError::NotOpen { .. })) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Cancels the run of a thread and returns when it has stopped. If another process runs the thread, that process is asked
     /// to cancel.
     pub async fn cancel(&self, thread: &ThreadId) -> Result<(), DriveError> {
@@ -418,11 +377,9 @@ impl fmt::Debug for Runtime {
     }
 }
 
-fn read_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveError> {
+pub(crate) fn read_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, DriveError> {
     Ok(open_interrupts(rows).map_err(CheckpointError::from)?)
 }
 
 /// Longest lease: sums with it do not overflow.
 const LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// Number of interrupts that one call of [`Runtime::expire_interrupts`] handles at most.
-const BATCH: u32 = 10_000;

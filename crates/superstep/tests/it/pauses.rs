@@ -243,6 +243,62 @@ async fn a_deadline_passes_as_the_question_says() {
 }
 
 #[tokio::test]
+async fn a_slow_node_does_not_make_the_deadline_of_another_thread_late() {
+    let (runtime, now) = at_a_time();
+    let may_end = Arc::new(Notify::new());
+    let ends = may_end.clone();
+    let graph = Graph::builder("waiting")
+        .node("node", move |_: View<Log>, cx: NodeCx| {
+            let ends = ends.clone();
+            async move {
+                let question = Interrupt::new("q", "?").within(Duration::from_secs(60));
+                let _: String = cx.interrupt(question.or_answer("none")).await?;
+                ends.notified().await;
+                Ok::<_, NodeError>(wrote("ended"))
+            }
+        })
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let quick = asking(|| {
+        Interrupt::new("q", "?")
+            .within(Duration::from_secs(60))
+            .or_answer("none")
+    });
+    // The slow thread is due first, and a second one becomes due while the call for the first two is in progress.
+    for (at, name) in [(0, "slow"), (1, "quick"), (1_000, "later")] {
+        now.store(at, Ordering::SeqCst);
+        let graph = if name == "slow" { &graph } else { &quick };
+        let thread = runtime.thread(graph, name).unwrap();
+        thread.start(LogUpdate::default()).await.unwrap();
+    }
+    let ended = async |name| {
+        let state: Log = runtime
+            .thread(&quick, name)
+            .unwrap()
+            .values()
+            .await
+            .unwrap()
+            .unwrap();
+        state.ran == ["\"none\""]
+    };
+    now.store(60_001, Ordering::SeqCst);
+    let first = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { runtime.expire_interrupts().await }
+    });
+    while !ended("quick").await {
+        tokio::task::yield_now().await;
+    }
+    now.store(61_000, Ordering::SeqCst);
+    assert_eq!(runtime.expire_interrupts().await.unwrap(), 1);
+    assert!(ended("later").await);
+    may_end.notify_one();
+    assert_eq!(first.await.unwrap().unwrap(), 2);
+}
+
+#[tokio::test]
 async fn not_a_number_is_no_answer_no_question_and_no_event() {
     let thread = memory()
         .thread(&asking(|| Interrupt::new("q", "?")), "t")
