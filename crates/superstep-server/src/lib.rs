@@ -101,6 +101,7 @@ mod permission;
 mod protocol;
 mod quotas;
 mod request_scope;
+mod retention;
 mod routes;
 mod serving;
 mod start;
@@ -148,6 +149,7 @@ pub use crate::files::{
 };
 pub use crate::permission::{Permission, Permissions};
 pub use crate::quotas::TenantLimits;
+pub use crate::retention::{RetentionError, RetentionPolicy};
 pub use crate::webhooks::{BadWebhookSecret, WebhookAttempts, WebhookSecret};
 pub use superstep_http::{AllowedHost, NotAHost};
 
@@ -171,6 +173,7 @@ pub struct ServerBuilder {
     authentication: Option<Authentication>,
     webhooks: WebhookSettings,
     tenant_limits: TenantLimits,
+    retention: RetentionPolicy,
     access_log: Option<AccessLog>,
     connections_max: usize,
     /// The key of the audit log, if there is one; `None` if there is no audit log.
@@ -199,6 +202,7 @@ impl Server {
             authentication: None,
             webhooks: WebhookSettings::default(),
             tenant_limits: TenantLimits::default(),
+            retention: RetentionPolicy::default(),
             access_log: None,
             connections_max: CONNECTIONS_MAX,
             audit: None,
@@ -392,6 +396,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets how long threads are kept that are created without a `ttl`. Default: until someone deletes them.
+    #[must_use]
+    pub fn retention(mut self, policy: RetentionPolicy) -> Self {
+        self.retention = policy;
+        self
+    }
+
     /// Calls a function with each request that is over. It is called by the task of the request and must not block. Default: none.
     #[must_use]
     pub fn access_log(mut self, write: impl Fn(&AccessRecord) + Send + Sync + 'static) -> Self {
@@ -477,6 +488,7 @@ impl ServerBuilder {
             authenticator: self.authentication.map(Authenticator::new),
             webhooks,
             quotas: Quotas::new(self.tenant_limits),
+            retention: self.retention,
             access_log: self.access_log,
             connections_max: self.connections_max,
             audit,
@@ -528,6 +540,7 @@ pub(crate) struct Shared {
     pub(crate) authenticator: Option<Authenticator>,
     pub(crate) webhooks: Arc<Webhooks>,
     pub(crate) quotas: Quotas,
+    pub(crate) retention: RetentionPolicy,
     pub(crate) access_log: Option<AccessLog>,
     pub(crate) connections_max: usize,
     pub(crate) audit: Option<Arc<AuditLog>>,

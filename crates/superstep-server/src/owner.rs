@@ -110,7 +110,7 @@ impl Caller {
             let new = NewThread {
                 graph: String::new(),
                 metadata: [(OWNER.to_owned(), owner.clone().into())].into(),
-                lifetime: None,
+                lifetime: app.retention.lifetime(id.tenant(), ""),
                 at: app.runtime.now(),
             };
             app.runtime.checkpointer().create(id, &new).await?;

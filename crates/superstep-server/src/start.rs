@@ -409,7 +409,11 @@ impl RunPlace {
             return Ok(Some(ThreadAnnotation {
                 metadata: named,
                 graph: Some(assistant.graph.clone()),
-                lifetime: None,
+                lifetime: app.retention.lifetime_with_graph(
+                    self.thread.tenant(),
+                    &assistant.graph,
+                    row.lifetime,
+                ),
                 at,
             }));
         }
@@ -420,7 +424,12 @@ impl RunPlace {
         let new = NewThread {
             graph: assistant.graph.clone(),
             metadata,
-            lifetime: self.is_temporary.then_some(temporary::LIFETIME),
+            lifetime: match self.is_temporary {
+                true => Some(temporary::LIFETIME),
+                false => app
+                    .retention
+                    .lifetime(self.thread.tenant(), &assistant.graph),
+            },
             at,
         };
         // Another request may have created it meanwhile, of another caller even.

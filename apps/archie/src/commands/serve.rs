@@ -15,7 +15,9 @@ use archie_agent::{AgentFactory, Exit, Terminal};
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use superstep::registry::Registry;
-use superstep_server::{AccessRecord, Authentication, Server, ServerBuilder, TenantLimits};
+use superstep_server::{
+    AccessRecord, Authentication, RetentionPolicy, Server, ServerBuilder, TenantLimits,
+};
 use tokio::sync::oneshot;
 
 use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
@@ -83,6 +85,15 @@ fn read_policy(file: &Path) -> anyhow::Result<Authentication> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let read = Authentication::from_json(&text, folder);
     read.with_context(|| format!("the policy file {shown} is not valid"))
+}
+
+/// Reads how long threads are kept.
+fn read_retention(file: &Path) -> anyhow::Result<RetentionPolicy> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read the retention policy {shown}"))?;
+    let read = RetentionPolicy::from_json(&text);
+    read.with_context(|| format!("the retention policy {shown} is not valid"))
 }
 
 /// Exits with a usage error if other machines could reach the agents without authentication.
@@ -197,6 +208,9 @@ async fn serve(
         .public_routes(superstep_studio::routes())
         .concurrent_runs(args.concurrent_runs)
         .tenant_limits(tenant_limits(args));
+    if let Some(file) = &args.retention {
+        server = server.retention(read_retention(file)?);
+    }
     if args.access_log {
         server = server.access_log(print_access);
     }

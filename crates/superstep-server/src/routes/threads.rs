@@ -14,8 +14,8 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::format::EntryKind;
 use superstep::checkpoint::{
-    AtLifetimeEnd, Head, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
-    ThreadRow, ThreadSort,
+    Head, NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow,
+    ThreadSort,
 };
 use superstep::driver::{ThreadEdit, ThreadRequest};
 use superstep::graph::Definition;
@@ -27,6 +27,7 @@ use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::idempotency::{CreationKey, Keyed, new_id};
 use crate::permission::Permission;
+use crate::retention::TtlStrategy;
 use crate::routes::paging::{page, paged};
 use crate::routes::state::{INPUT, UpdateBody, edit_of};
 use crate::wire::ThreadParts;
@@ -68,28 +69,14 @@ enum TtlBody {
     },
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum TtlStrategy {
-    #[default]
-    Delete,
-    KeepLatest,
-}
-
 impl TtlBody {
     fn lifetime(&self) -> ApiResult<ThreadLifetime> {
         let (minutes, strategy) = match self {
             TtlBody::Minutes(minutes) => (*minutes, TtlStrategy::Delete),
             TtlBody::Full { ttl, strategy } => (*ttl, *strategy),
         };
-        let ms = wire::minutes(minutes);
-        Ok(ThreadLifetime {
-            ms: ms.ok_or_else(|| ApiError::invalid("`ttl` is not a positive number of minutes"))?,
-            at_end: match strategy {
-                TtlStrategy::Delete => AtLifetimeEnd::Delete,
-                TtlStrategy::KeepLatest => AtLifetimeEnd::KeepLatest,
-            },
-        })
+        let lifetime = strategy.lifetime(minutes);
+        lifetime.ok_or_else(|| ApiError::invalid("`ttl` is not a positive number of minutes"))
     }
 }
 
@@ -132,7 +119,10 @@ async fn create(
         // Decided by the first run: the metadata may name an assistant that does not exist yet.
         graph: String::new(),
         metadata: metadata.into_iter().collect(),
-        lifetime: body.ttl.as_ref().map(TtlBody::lifetime).transpose()?,
+        lifetime: match &body.ttl {
+            Some(ttl) => Some(ttl.lifetime()?),
+            None => app.retention.lifetime(id.tenant(), ""),
+        },
         at: app.runtime.now(),
     };
     let is_new = app.runtime.checkpointer().create(&id, &new).await?;

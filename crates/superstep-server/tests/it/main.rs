@@ -25,6 +25,7 @@ mod owners;
 mod protocol;
 mod quotas;
 mod receiver;
+mod retention;
 mod routes;
 mod schema;
 mod strangers;

@@ -1,0 +1,74 @@
+//! Threads without a `ttl` are kept as long as the policy says.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+use superstep::prelude::*;
+use superstep::registry::MemoryRegistry;
+use superstep::{Clock, Timestamp};
+use superstep_server::RetentionPolicy;
+use tokio::time::Instant;
+
+use crate::kit::Client;
+
+/// A client of a server with a policy, whose clock is that of the test.
+async fn client_with(policy: Json) -> Client {
+    let begin = Instant::now();
+    let clock = Clock::new(move || Timestamp(i64::try_from(begin.elapsed().as_millis()).unwrap()));
+    let runtime = Runtime::builder(Memory::default()).clock(clock).build();
+    let policy = RetentionPolicy::from_json(&policy.to_string()).unwrap();
+    let builder = Client::builder(runtime, &MemoryRegistry::new());
+    Client::of(builder.retention(policy)).await
+}
+
+/// Creates a thread and returns its path.
+async fn thread_of(client: &Client, new: Json) -> String {
+    let thread = client.post("/threads", new).await.ok();
+    format!("/threads/{}", thread["thread_id"].as_str().unwrap())
+}
+
+async fn ttl(client: &Client, thread: &str) -> Json {
+    let shown = client.get(&format!("{thread}?include=ttl")).await.ok();
+    json!([shown["ttl"]["strategy"], shown["ttl"]["ttl_minutes"]])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_without_a_ttl_is_kept_as_the_first_rule_for_its_graph_says() {
+    let client = client_with(json!({ "rules": [
+        { "graph": "chat", "ttl": 30, "strategy": "keep_latest" },
+        { "ttl": 60 },
+    ] }))
+    .await;
+    let run = |graph: &str| json!({ "assistant_id": graph, "input": { "topic": "tea" } });
+
+    let plain = thread_of(&client, json!({})).await;
+    assert_eq!(ttl(&client, &plain).await, json!(["delete", 60.0]));
+    client.wait(&plain, run("chat")).await;
+    assert_eq!(ttl(&client, &plain).await, json!(["keep_latest", 30.0]));
+
+    let own = thread_of(&client, json!({ "ttl": 5 })).await;
+    client.wait(&own, run("chat")).await;
+    assert_eq!(ttl(&client, &own).await, json!(["delete", 5.0]));
+
+    let other = thread_of(&client, json!({})).await;
+    client.wait(&other, run("ask")).await;
+    assert_eq!(ttl(&client, &other).await, json!(["delete", 60.0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_rule_says_happens_when_its_time_is_over() {
+    let client = client_with(json!({ "rules": [
+        { "graph": "chat", "ttl": null },
+        { "ttl": 10 },
+    ] }))
+    .await;
+    let kept = thread_of(&client, json!({})).await;
+    let run = json!({ "assistant_id": "chat", "input": { "topic": "tea" } });
+    client.wait(&kept, run).await;
+    let unused = thread_of(&client, json!({})).await;
+    tokio::time::sleep(Duration::from_secs(8 * 60)).await;
+    client.get(&unused).await.ok();
+    tokio::time::sleep(Duration::from_secs(4 * 60)).await;
+    assert_eq!(client.get(&unused).await.status, 404);
+    client.get(&kept).await.ok();
+}
