@@ -2,7 +2,7 @@
 
 pub use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
+    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, StoredBody,
     ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
@@ -140,7 +140,11 @@ macro_rules! forward {
     (@overdue $($hook:ident)?) => {
         $crate::forward! {
             @method $($hook)?,
-            overdue(now: $crate::forward::Timestamp, limit: u32) -> Vec<$crate::forward::InterruptRow>
+            overdue(
+                now: $crate::forward::Timestamp,
+                after: Option<&'a $crate::forward::OverdueCursor>,
+                limit: u32
+            ) -> Vec<$crate::forward::InterruptRow>
         }
     };
     (@copy $($hook:ident)?) => {

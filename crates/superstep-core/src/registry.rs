@@ -366,6 +366,26 @@ pub trait Registry: Send + Sync + 'static {
 
     /// Returns the tenants that have an audit log, in order.
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>>;
+
+    /// Deletes everything of a tenant but its audit log, in one write, runs in progress included. Returns how much it was.
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>>;
+}
+
+/// What [`Registry::erase_tenant`] deleted, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ErasedRows {
+    /// Runs, ended or not.
+    pub runs: u64,
+    /// Assistants, each with its versions.
+    pub assistants: u64,
+    /// Crons.
+    pub crons: u64,
+    /// Deliveries to webhooks, whatever their status.
+    pub deliveries: u64,
+    /// API keys, also expired ones.
+    pub api_keys: u64,
+    /// Keys by which requests were repeated.
+    pub request_keys: u64,
 }
 
 /// Whether a JSON value contains another: every field of an object, every element of an array in some place, and an equal scalar.

@@ -73,8 +73,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
@@ -331,12 +331,13 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::interrupts(&self.places, query).await?) })
     }
 
-    fn overdue(
-        &self,
+    fn overdue<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a OverdueCursor>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(async move { Ok(list::overdue(&self.pool, now, limit).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move { Ok(list::overdue(&self.pool, now, after, limit).await?) })
     }
 
     /// Copies entries and snapshots up to `upto`, resealed for the new thread, and the row in the list of threads with its

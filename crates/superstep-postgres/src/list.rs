@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{
-    Filter, InterruptQuery, InterruptRow, Metadata, Page, ThreadQuery, ThreadRow, ThreadSort,
-    UnfinishedThread,
+    Filter, InterruptQuery, InterruptRow, Metadata, OverdueCursor, Page, ThreadQuery, ThreadRow,
+    ThreadSort, UnfinishedThread,
 };
 use superstep_core::registry::json_contains;
 use superstep_core::{Epoch, ThreadId, Timestamp, Value};
@@ -18,9 +18,10 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::fault::Fault;
+use crate::id::Id;
 use crate::lifetime;
 use crate::place::Places;
-use crate::pool::{self, Pool};
+use crate::pool::{self, Params, Pool};
 use crate::read::{self, text};
 use crate::terms;
 
@@ -378,14 +379,23 @@ const INTERRUPTS: &str =
 pub(crate) async fn overdue(
     pool: &Pool,
     now: Timestamp,
+    after: Option<&OverdueCursor>,
     limit: u32,
 ) -> Result<Vec<InterruptRow>, Fault> {
     let sql =
         "SELECT id, seq, asked_at, body, answer, answered_by, answered_at, closed, tenant, name
          FROM interrupt
          WHERE answered_at IS NULL AND closed IS NULL AND deadline IS NOT NULL AND deadline <= $1
+             AND deadline >= $3 AND (deadline, tenant, name, id) > ($3, $4, $5, $6)
          ORDER BY deadline, tenant, name, id LIMIT $2";
-    rows(&pool.read(sql, &[&now.0, &i64::from(limit)]).await?)
+    let (tenant, name) = after.map_or(("", ""), |after| {
+        (after.thread.tenant(), after.thread.name())
+    });
+    let deadline = after.map_or(i64::MIN, |after| after.deadline.0);
+    let id = Id(after.map_or([0; 16], |after| after.id.to_bytes()));
+    let limit = i64::from(limit);
+    let params: Params<'_> = &[&now.0, &limit, &deadline, &tenant, &name, &id];
+    rows(&pool.read(sql, params).await?)
 }
 
 fn rows(rows: &[Row]) -> Result<Vec<InterruptRow>, Fault> {

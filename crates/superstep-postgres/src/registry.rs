@@ -4,6 +4,7 @@ mod assistants;
 mod audit;
 mod crons;
 mod deliveries;
+mod erasure;
 mod keys;
 mod runs;
 
@@ -13,8 +14,8 @@ use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
     CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
-    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
-    TakenRun,
+    ErasedRows, FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery,
+    RunRow, TakenRun,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 use tokio_postgres::Row;
@@ -393,6 +394,10 @@ impl Registry for Postgres {
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
         Box::pin(async move { Ok(audit::tenants(&self.pool).await?) })
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>> {
+        Box::pin(async move { Ok(erasure::erase(&self.pool, tenant).await?) })
     }
 }
 

@@ -86,6 +86,7 @@ mod caller;
 mod cors;
 mod cron;
 mod deadline;
+mod erasure;
 mod error;
 mod feed;
 mod files;
@@ -143,6 +144,7 @@ pub use crate::audit::{
     AuditKey, AuditProblem, AuditVerifier, PrunedAudit, prune_audit_log, verify_audit_log,
 };
 pub use crate::auth::{ApiKeyError, ApiKeyRequest, Authentication, IssuedApiKey, PolicyError};
+pub use crate::erasure::{ErasedTenant, ErasureError, TenantData, erase_tenant};
 pub use crate::files::{
     BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
     ThreadFiles,

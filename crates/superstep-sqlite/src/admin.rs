@@ -53,6 +53,16 @@ impl Sqlite {
         .await
     }
 
+    /// Rewrites the database without the space of what was deleted, so that no deleted byte is left in the file or in its write-ahead
+    /// log. Needs as much free space on disk as the database takes.
+    pub async fn compact(&self) -> CheckpointResult<()> {
+        self.write_alone(|connection| {
+            connection.execute_batch("VACUUM")?;
+            Ok(checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?)
+        })
+        .await
+    }
+
     async fn write_alone<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,

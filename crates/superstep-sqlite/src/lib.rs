@@ -67,8 +67,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -396,12 +396,15 @@ impl Checkpointer for Sqlite {
         Box::pin(async move { Ok(self.list(move |db| search::count(db, &query)).await?) })
     }
 
-    fn overdue(
-        &self,
+    fn overdue<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a OverdueCursor>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(async move { Ok(self.list(move |db| list::overdue(db, now, limit)).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        let after = after.cloned();
+        let list = move |db: &_| list::overdue(db, now, after.as_ref(), limit);
+        Box::pin(async move { Ok(self.list(list).await?) })
     }
 
     fn interrupts<'a>(

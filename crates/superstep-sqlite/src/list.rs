@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, Row, ToSql, params};
 use superstep_core::checkpoint::{
     ArchivedListing, AtLifetimeEnd, ExpiredThread, InterruptQuery, InterruptRow, Listing, Metadata,
-    NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, UnfinishedThread,
+    NewThread, OverdueCursor, Page, Status, ThreadAnnotation, ThreadLifetime, UnfinishedThread,
 };
 use superstep_core::{Epoch, ThreadId, Timestamp, Value};
 
@@ -372,15 +372,23 @@ const INTERRUPTS: &str =
 pub(crate) fn overdue(
     connection: &Connection,
     now: Timestamp,
+    after: Option<&OverdueCursor>,
     limit: u32,
 ) -> Result<Vec<InterruptRow>, Fault> {
+    // The first comparison with the cursor is for the index, the second one decides among equal deadlines.
     let mut select = connection.prepare_cached(
         "SELECT i.id, i.seq, i.asked_at, i.body, i.answer, i.answered_by, i.answered_at, i.closed, t.name, n.name
          FROM interrupt i LEFT JOIN thread t ON t.id = i.thread LEFT JOIN tenant n ON n.id = i.tenant
          WHERE i.answer IS NULL AND i.closed IS NULL AND i.deadline IS NOT NULL AND i.deadline <= ?1
+             AND i.deadline >= ?3 AND (i.deadline, n.name, t.name, i.id) > (?3, ?4, ?5, ?6)
          ORDER BY i.deadline, n.name, t.name, i.id LIMIT ?2",
     )?;
-    let mut rows = select.query(params![now.0, limit])?;
+    let (tenant, name) = after.map_or(("", ""), |after| {
+        (after.thread.tenant(), after.thread.name())
+    });
+    let deadline = after.map_or(i64::MIN, |after| after.deadline.0);
+    let id = after.map_or([0; 16], |after| after.id.to_bytes());
+    let mut rows = select.query(params![now.0, limit, deadline, tenant, name, id])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (name, tenant) = (row.get_ref(8)?.as_str()?, row.get_ref(9)?.as_str()?);

@@ -6,6 +6,7 @@ mod assistants;
 mod audit;
 mod crons;
 mod deliveries;
+mod erasure;
 mod keys;
 mod runs;
 
@@ -17,8 +18,8 @@ use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
     CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
-    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
-    TakenRun,
+    ErasedRows, FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery,
+    RunRow, TakenRun,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
@@ -502,6 +503,11 @@ impl Registry for Sqlite {
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
         Box::pin(async move { Ok(self.list(audit::tenants).await?) })
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move { Ok(self.write(move |db| erasure::erase(db, &tenant)).await?) })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use superstep_core::checkpoint::Answer;
+use superstep_core::checkpoint::{Answer, OverdueCursor};
 use superstep_core::driver::ThreadRequest;
 use superstep_core::error::CheckpointError;
 use superstep_core::run::OpenInterrupt;
@@ -23,7 +23,7 @@ impl Runtime {
     /// again while a call is in progress therefore answers in time, however long the nodes of one thread take.
     pub async fn expire_interrupts(&self) -> Result<usize, DriveError> {
         let now = self.now();
-        let due = read_interrupts(self.local.store().overdue(now, BATCH).await?)?;
+        let due = self.interrupts_to_expire(now).await?;
         let mut waiting = self.expiring.enter(due).into_iter();
         let mut resuming = JoinSet::new();
         let mut expired = 0;
@@ -42,6 +42,30 @@ impl Runtime {
                 None => return failure.map_or(Ok(expired), Err),
             }
         }
+    }
+
+    /// Lists the overdue interrupts that specify what happens at their deadline. The others stay open, however many they are, and must
+    /// not fill the batch.
+    async fn interrupts_to_expire(&self, now: Timestamp) -> Result<Vec<OpenInterrupt>, DriveError> {
+        let mut due = Vec::new();
+        let mut after: Option<OverdueCursor> = None;
+        while due.len() < BATCH {
+            let store = self.local.store();
+            let page = store.overdue(now, after.as_ref(), PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            let page = read_interrupts(page)?;
+            after = page.last().map(|open| OverdueCursor {
+                deadline: open.interrupt.deadline.unwrap_or(now),
+                thread: open.row.thread.clone(),
+                id: open.row.id,
+            });
+            let expires = |open: &OpenInterrupt| open.interrupt.answer_at_deadline().is_some();
+            due.extend(page.into_iter().filter(expires));
+            if is_last {
+                break;
+            }
+        }
+        Ok(due)
     }
 
     /// Answers the overdue interrupts of a thread one after another, because each answer resumes it.
@@ -125,7 +149,9 @@ impl Drop for ExpiringThread {
     }
 }
 
-/// Number of interrupts that one call of [`Runtime::expire_interrupts`] handles at most.
-const BATCH: u32 = 10_000;
+/// Number of interrupts beyond which a call of [`Runtime::expire_interrupts`] looks for no more.
+const BATCH: usize = 10_000;
+/// Number of interrupts that are read at once.
+const PAGE: u32 = 1_000;
 /// Number of threads that one call resumes at once.
 const RESUMING_MAX: usize = 64;

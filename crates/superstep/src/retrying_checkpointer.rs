@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, CheckpointResult, Commit, ExpiredThread, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, NewThread, RecordWrite, Saved, StoredBody, ThreadAnnotation, ThreadQuery,
-    ThreadRow, UnfinishedThread,
+    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, StoredBody,
+    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
@@ -148,9 +148,11 @@ impl RetryingCheckpointer {
     pub(crate) async fn overdue(
         &self,
         now: Timestamp,
+        after: Option<&OverdueCursor>,
         limit: u32,
     ) -> CheckpointResult<Vec<InterruptRow>> {
-        self.ask("overdue", || self.store.overdue(now, limit)).await
+        self.ask("overdue", || self.store.overdue(now, after, limit))
+            .await
     }
 
     pub(crate) async fn export(&self, thread: &ThreadId) -> CheckpointResult<Archive> {

@@ -134,6 +134,8 @@ pub enum Command {
     Audit(AuditArgs),
     /// Create, list, rotate or revoke API keys of `serve --auth`
     Keys(KeysArgs),
+    /// Erase everything of a tenant of `serve --auth`
+    Erase(EraseArgs),
     /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
     /// Back up the database to a file while it is in use
@@ -272,6 +274,19 @@ pub struct StudioArgs {
     /// Print the address without opening a browser
     #[arg(long)]
     pub no_browser: bool,
+}
+
+/// Whose data.
+#[derive(Debug, Clone, clap::Args)]
+pub struct EraseArgs {
+    /// Tenant to erase
+    pub tenant: String,
+    /// Erase without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Where to listen.

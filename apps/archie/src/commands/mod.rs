@@ -11,6 +11,7 @@ mod diff;
 pub mod docs;
 mod docs_versions;
 mod doctor;
+mod erase;
 mod eval;
 pub(crate) mod files;
 mod fork;
@@ -116,6 +117,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Doctor(args) => doctor::run(args, app, terminal).await,
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
+        Command::Erase(args) => erase::run(args, app, terminal).await,
         Command::Audit(_)
         | Command::Demo(_)
         | Command::Keys(_)

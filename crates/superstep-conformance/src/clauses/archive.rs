@@ -212,11 +212,15 @@ pub(super) async fn imported_questions_wait_and_are_due(db: &dyn Checkpointer) -
         let (found, wanted) = (db.interrupts(&query).await?, from.interrupts(&query).await?);
         ensure_eq!(found, wanted, "questions, open {open_only}, due {due:?}");
     }
-    let overdue = db.overdue(DEADLINE, 10).await?;
+    let overdue = db.overdue(DEADLINE, None, 10).await?;
     let ids: Vec<_> = overdue.iter().map(|row| (row.id, &row.thread)).collect();
     ensure_eq!(ids, vec![(interrupt_id(1), &id)], "overdue questions");
     db.answer(&id, &[answer(1, json!("late"))]).await?;
-    ensure_eq!(db.overdue(DEADLINE, 10).await?, vec![], "overdue questions");
+    ensure_eq!(
+        db.overdue(DEADLINE, None, 10).await?,
+        vec![],
+        "overdue questions"
+    );
     for n in [1, 2, 3, 4] {
         let result = db.answer(&id, &[answer(n, json!("again"))]).await;
         ensure_refused!(result, NotOpen { .. }, "a second answer to question {n}");

@@ -278,7 +278,7 @@ pub(super) async fn hostile_texts_of_audit_entries_survive(db: &dyn Registry) ->
 }
 
 /// Entries that continue a log. The registry does not compute hashes, so these are only different ones.
-fn chain(head: AuditHead, count: u8) -> Vec<AuditEntry> {
+pub(super) fn chain(head: AuditHead, count: u8) -> Vec<AuditEntry> {
     let mut previous = head.hash;
     let mut entries = Vec::new();
     for n in 1..=count {

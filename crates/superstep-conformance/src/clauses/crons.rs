@@ -788,7 +788,7 @@ fn cron_id(n: u8) -> CronId {
 }
 
 /// A cron that is due a while after [`NOW`].
-fn new_cron(n: u8) -> NewCron {
+pub(super) fn new_cron(n: u8) -> NewCron {
     NewCron {
         tenant: String::new(),
         id: cron_id(n),
@@ -820,7 +820,7 @@ fn scheduled(schedule: &str) -> CronChange {
     }
 }
 
-fn all_crons(tenant: &str) -> CronQuery {
+pub(super) fn all_crons(tenant: &str) -> CronQuery {
     CronQuery {
         tenant: tenant.to_owned(),
         sort: CronSort::Id,

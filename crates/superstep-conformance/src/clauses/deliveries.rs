@@ -654,7 +654,7 @@ fn delivery_id(n: u8) -> DeliveryId {
     DeliveryId::from_bytes([n; 16])
 }
 
-fn new_delivery(thread: &ThreadId, run: u8, n: u8) -> NewDelivery {
+pub(super) fn new_delivery(thread: &ThreadId, run: u8, n: u8) -> NewDelivery {
     NewDelivery {
         id: delivery_id(n),
         run: run_id(run),
@@ -675,7 +675,7 @@ fn run_end(deliveries: &[NewDelivery]) -> RunEnd {
     }
 }
 
-fn all(tenant: &str) -> DeliveryQuery {
+pub(super) fn all(tenant: &str) -> DeliveryQuery {
     DeliveryQuery {
         tenant: tenant.to_owned(),
         page: ALL,
@@ -690,7 +690,12 @@ fn numbers(found: &[Delivery]) -> Vec<u8> {
 }
 
 /// Creates a run that must be stored, and ends it.
-async fn end(db: &dyn Registry, thread: &ThreadId, run: u8, deliveries: &[NewDelivery]) -> Verdict {
+pub(super) async fn end(
+    db: &dyn Registry,
+    thread: &ThreadId,
+    run: u8,
+    deliveries: &[NewDelivery],
+) -> Verdict {
     let created = db.create_run(&new_run(thread, run)).await?;
     ensure_eq!(created, CreatedRun::Stored(vec![]), "the run {run}");
     let end = run_end(deliveries);

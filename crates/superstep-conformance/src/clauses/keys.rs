@@ -291,12 +291,12 @@ pub(super) async fn hostile_texts_of_requests_are_only_texts(db: &dyn Registry) 
     Ok(())
 }
 
-fn key_id(n: u8) -> ApiKeyId {
+pub(super) fn key_id(n: u8) -> ApiKeyId {
     ApiKeyId::from_bytes([n; 16])
 }
 
 /// An API key that never expires.
-fn new_key(tenant: &str, n: u8) -> ApiKey {
+pub(super) fn new_key(tenant: &str, n: u8) -> ApiKey {
     ApiKey {
         id: key_id(n),
         tenant: tenant.to_owned(),
@@ -322,7 +322,7 @@ async fn listed(db: &dyn Registry, tenant: &str, page: Page) -> Result<Vec<u8>, 
 }
 
 /// A request that comes so many milliseconds after [`NOW`], and whose key is free again 100 milliseconds later.
-fn request(key: &str, fingerprint: u8, ms: u64) -> RequestKey {
+pub(super) fn request(key: &str, fingerprint: u8, ms: u64) -> RequestKey {
     RequestKey {
         tenant: "acme".into(),
         principal: "ann".into(),

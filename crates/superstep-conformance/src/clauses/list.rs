@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::{
-    Checkpointer, Commit, Filter, FilterValue, InterruptQuery, Listing, Page, Status, ThreadQuery,
-    ThreadRow,
+    Checkpointer, Commit, Filter, FilterValue, InterruptQuery, Listing, OverdueCursor, Page,
+    Status, ThreadQuery, ThreadRow,
 };
 use superstep_core::{InterruptId, ThreadId, Timestamp};
 
@@ -575,7 +575,7 @@ pub(super) async fn questions_that_are_due(db: &dyn Checkpointer) -> Verdict {
         wanted,
         "the open questions that are due"
     );
-    let overdue = db.overdue(Timestamp(200), 10).await?;
+    let overdue = db.overdue(Timestamp(200), None, 10).await?;
     let overdue: Vec<_> = overdue.into_iter().map(|row| row.id).collect();
     let by_deadline = [5, 3].map(interrupt_id);
     ensure_eq!(
@@ -583,6 +583,61 @@ pub(super) async fn questions_that_are_due(db: &dyn Checkpointer) -> Verdict {
         by_deadline,
         "what drivers find overdue, by deadline"
     );
+    Ok(())
+}
+
+pub(super) async fn overdue_by_page(db: &dyn Checkpointer) -> Verdict {
+    // Equal deadlines in several threads and tenants, so that pages end among them.
+    let mut wanted = Vec::new();
+    for (tenant, name) in [("", "a"), ("", "b"), ("acme", "a")] {
+        let id = thread_of(tenant, name);
+        let mut owner = Owner::new(&id);
+        owner.save(db, owner.start()).await?;
+        let pause = owner.stop(Status::Paused);
+        let deadlines = [(1, 100), (2, 100), (3, 50), (4, 201)];
+        let asked = deadlines.map(|(n, deadline)| {
+            let mut row = asked(&id, pause.head.seq, n);
+            row.deadline = Some(Timestamp(deadline));
+            row
+        });
+        owner
+            .save(
+                db,
+                Commit {
+                    asked: asked.into(),
+                    ..pause
+                },
+            )
+            .await?;
+        let due = deadlines
+            .into_iter()
+            .filter(|(_, deadline)| *deadline <= 200);
+        wanted.extend(due.map(|(n, deadline)| OverdueCursor {
+            deadline: Timestamp(deadline),
+            thread: id.clone(),
+            id: interrupt_id(n),
+        }));
+    }
+    wanted.sort();
+    for limit in 1..=10 {
+        let mut found: Vec<OverdueCursor> = Vec::new();
+        loop {
+            let page = db.overdue(Timestamp(200), found.last(), limit).await?;
+            let cursors = page.into_iter().map(|row| {
+                let is_row =
+                    |cursor: &&OverdueCursor| cursor.thread == row.thread && cursor.id == row.id;
+                wanted.iter().find(is_row).cloned()
+            });
+            let cursors = cursors.collect::<Option<Vec<_>>>();
+            let cursors =
+                cursors.ok_or_else(|| Fault::new("an interrupt that is not overdue".to_owned()))?;
+            if cursors.is_empty() || found.len() > wanted.len() {
+                break;
+            }
+            found.extend(cursors);
+        }
+        ensure_eq!(found, wanted, "pages of {limit}");
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ mod cache;
 mod commit;
 mod crons;
 mod deliveries;
+mod erasure;
 mod glance;
 mod keys;
 mod lease;
@@ -243,6 +244,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         questions_by_page_and_thread,
         questions_open_only,
         questions_that_are_due,
+        overdue_by_page,
         unfinished_is_what_must_be_taken_up,
         unfinished_by_page;
     threads:
@@ -534,6 +536,9 @@ const REGISTRY: &[Clause<dyn Registry>] = clauses! {
         tenants_are_apart_in_audit_logs,
         audited_tenants_are_in_order,
         hostile_texts_of_audit_entries_survive;
+    erasure:
+        erased_tenant_has_nothing_but_its_audit_log,
+        others_keep_everything_when_a_tenant_is_erased;
 };
 
 const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {

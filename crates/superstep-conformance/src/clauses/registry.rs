@@ -1839,7 +1839,7 @@ async fn finish(db: &dyn Registry, n: u8) -> Verdict {
     Ok(())
 }
 
-fn new_assistant(n: u8) -> NewAssistant {
+pub(super) fn new_assistant(n: u8) -> NewAssistant {
     NewAssistant {
         tenant: String::new(),
         id: assistant_id(n),
@@ -1860,7 +1860,7 @@ fn named(name: &str) -> AssistantChange {
     }
 }
 
-fn all_assistants(tenant: &str) -> AssistantQuery {
+pub(super) fn all_assistants(tenant: &str) -> AssistantQuery {
     AssistantQuery {
         tenant: tenant.to_owned(),
         page: ALL,

@@ -240,6 +240,7 @@ fn every_defect_of_a_checkpointer_is_caught() {
             ],
         ),
         (Defect::DueMeansOpen, &["list::questions_that_are_due"]),
+        (Defect::OverdueComparesDeadlines, &["list::overdue_by_page"]),
         (
             Defect::MetadataSearchedOnce,
             &["search::search_follows_the_values"],
@@ -1026,6 +1027,14 @@ fn every_defect_of_keys_is_caught() {
         (
             RegistryDefect::TextsOfRequestsTrimmed,
             &["keys::hostile_texts_of_requests_are_only_texts"],
+        ),
+        (
+            RegistryDefect::EraseKeepsApiKeys,
+            &["erasure::erased_tenant_has_nothing_but_its_audit_log"],
+        ),
+        (
+            RegistryDefect::EraseIsByPrefix,
+            &["erasure::others_keep_everything_when_a_tenant_is_erased"],
         ),
     ] {
         let report = block_on(registry(async || BrokenRegistry::new(defect)));

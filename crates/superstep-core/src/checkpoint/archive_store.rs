@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, OverdueCursor, RecordWrite,
+    Saved, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, Seq, TaskId, ThreadId, Timestamp};
@@ -324,12 +324,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         }
     }
 
-    fn overdue(
-        &self,
+    fn overdue<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a OverdueCursor>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
-        Box::pin(self.of_all(move |memory| at_once(memory.overdue(now, limit))))
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(self.of_all(move |memory| at_once(memory.overdue(now, after, limit))))
     }
 
     fn copy<'a>(

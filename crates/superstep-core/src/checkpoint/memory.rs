@@ -14,9 +14,9 @@ use crate::checkpoint::format::{self, Body};
 use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
     ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata,
-    NewThread, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords, Saved, Status,
-    StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
-    UnseenAnswers,
+    NewThread, OverdueCursor, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords,
+    Saved, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow,
+    UnfinishedThread, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -230,24 +230,31 @@ impl Checkpointer for Memory {
         Box::pin(async move { Ok(wanted(&self.lock(), query).len() as u64) })
     }
 
-    fn overdue(
-        &self,
+    fn overdue<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a OverdueCursor>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>> {
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
         Box::pin(async move {
             let threads = self.lock();
-            let is_due = |question: &&StoredInterrupt| {
+            let place = |question: &StoredInterrupt| {
                 let is_open = question.row.closed.is_none() && question.row.answer.is_none();
-                is_open && question.deadline.is_some_and(|deadline| deadline <= now)
+                let deadline = question.deadline.filter(|due| is_open && *due <= now)?;
+                let cursor = OverdueCursor {
+                    deadline,
+                    thread: question.row.thread.clone(),
+                    id: question.row.id,
+                };
+                after.is_none_or(|after| cursor > *after).then_some(cursor)
             };
-            let mut due: Vec<&StoredInterrupt> = (threads.values())
-                .flat_map(Thread::interrupts)
-                .filter(is_due)
+            let due = threads.values().flat_map(Thread::interrupts);
+            let mut due: Vec<_> = due
+                .filter_map(|found| Some((place(found)?, found)))
                 .collect();
-            due.sort_by_key(|question| (question.deadline, &question.row.thread, question.row.id));
+            due.sort_by(|(a, _), (b, _)| a.cmp(b));
             let rows = due.into_iter().take(limit as usize);
-            Ok(rows.map(|question| question.row.clone()).collect())
+            Ok(rows.map(|(_, question)| question.row.clone()).collect())
         })
     }
 

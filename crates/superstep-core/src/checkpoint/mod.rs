@@ -159,13 +159,15 @@ pub trait Checkpointer: Send + Sync + 'static {
         query: &'a InterruptQuery,
     ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>>;
 
-    /// Lists open interrupts of every tenant whose deadline has passed, earliest deadline first. For drivers, which apply what
-    /// an interrupt specifies for its deadline; people list those of their own tenant.
-    fn overdue(
-        &self,
+    /// Lists open interrupts of every tenant whose deadline has passed, earliest deadline first, then in the order of threads and ids;
+    /// with `after`, those behind it in this order. For drivers, which apply what an interrupt specifies for its deadline; people list
+    /// those of their own tenant.
+    fn overdue<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a OverdueCursor>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<InterruptRow>>>;
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>>;
 
     /// Copies a thread up to an entry. The copy is idle and has the same history, with bodies sealed again for its name, and the
     /// same row in the list, lifetime included; interrupts and records are not copied.
@@ -600,6 +602,18 @@ pub struct RecordRow {
     pub key: String,
     /// The record itself: a sealed [`format::Record`].
     pub body: Vec<u8>,
+}
+
+/// A place in the list of [overdue](Checkpointer::overdue) interrupts: that of an interrupt in it. The fields are in the order by which
+/// the list is sorted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OverdueCursor {
+    /// Deadline of the interrupt.
+    pub deadline: Timestamp,
+    /// Thread that raised it.
+    pub thread: ThreadId,
+    /// Its id.
+    pub id: InterruptId,
 }
 
 /// An interrupt with its answer, as stored.

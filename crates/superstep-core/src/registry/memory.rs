@@ -18,8 +18,8 @@ use crate::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
     CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
-    FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery, RunRow,
-    RunStatus, TakenRun, WhenBusy, json_contains,
+    ErasedRows, FiredTick, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd, RunQuery,
+    RunRow, RunStatus, TakenRun, WhenBusy, json_contains,
 };
 
 /// Stores in memory what a server keeps besides the threads. A clone is another handle to the same rows.
@@ -169,6 +169,29 @@ impl Rows {
         self.run_numbers
             .retain(|_, number| left.contains_key(number));
         (before - left.len()) as u64
+    }
+
+    fn erase_tenant(&mut self, tenant: &str) -> ErasedRows {
+        let mut erased = ErasedRows::default();
+        let is_kept = |owner: &str, count: &mut u64| {
+            let is_erased = owner == tenant;
+            *count += u64::from(is_erased);
+            !is_erased
+        };
+        self.runs
+            .retain(|_, run| is_kept(run.row.thread.tenant(), &mut erased.runs));
+        self.run_numbers.retain(|(owner, _), _| owner != tenant);
+        self.assistants
+            .retain(|(owner, _), _| is_kept(owner, &mut erased.assistants));
+        self.crons
+            .retain(|(owner, _), _| is_kept(owner, &mut erased.crons));
+        self.deliveries
+            .retain(|found| is_kept(found.new.thread.tenant(), &mut erased.deliveries));
+        self.api_keys
+            .retain(|key| is_kept(&key.tenant, &mut erased.api_keys));
+        self.requests
+            .retain(|(owner, ..), _| is_kept(owner, &mut erased.request_keys));
+        erased
     }
 
     fn matching_assistants<'a>(
@@ -712,5 +735,9 @@ impl Registry for MemoryRegistry {
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
         Box::pin(async move { Ok(self.lock().audited_tenants()) })
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>> {
+        Box::pin(async move { Ok(self.lock().erase_tenant(tenant)) })
     }
 }

@@ -12,6 +12,7 @@ mod authorisation;
 mod branches;
 mod connections;
 mod crons;
+mod erasure;
 mod files;
 mod idempotency;
 mod injections;

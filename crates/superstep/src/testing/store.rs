@@ -8,8 +8,8 @@ use std::time::Duration;
 use superstep_core::__private::lock;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, NewThread, RESULT_KEY, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RESULT_KEY, RecordWrite, Saved,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -74,7 +74,7 @@ impl Checkpointer for ObservedStore {
         threads(query: &'a ThreadQuery) -> Vec<ThreadRow>;
         count_threads(query: &'a ThreadQuery) -> u64;
         interrupts(query: &'a InterruptQuery) -> Vec<InterruptRow>;
-        overdue(now: Timestamp, limit: u32) -> Vec<InterruptRow>;
+        overdue(now: Timestamp, after: Option<&'a OverdueCursor>, limit: u32) -> Vec<InterruptRow>;
         copy(from: &'a ThreadId, upto: Option<Seq>, to: &'a ThreadId) -> ();
         delete(thread: &'a ThreadId) -> ();
         forget(thread: &'a ThreadId) -> ();

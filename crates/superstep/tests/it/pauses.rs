@@ -299,6 +299,23 @@ async fn a_slow_node_does_not_make_the_deadline_of_another_thread_late() {
 }
 
 #[tokio::test]
+async fn deadlines_behind_many_that_only_wait_are_answered() {
+    let minute = Duration::from_secs(60);
+    let (runtime, now) = at_a_time();
+    let waits = asking(move || Interrupt::new("q", "?").within(minute));
+    let answers = asking(move || Interrupt::new("q", "?").within(minute).or_answer("none"));
+    for n in 0..1_001 {
+        let thread = runtime.thread(&waits, &format!("waits-{n}")).unwrap();
+        thread.start(LogUpdate::default()).await.unwrap();
+    }
+    now.store(1, Ordering::SeqCst);
+    let thread = runtime.thread(&answers, "answers").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    now.store(60_001, Ordering::SeqCst);
+    assert_eq!(runtime.expire_interrupts().await.unwrap(), 1);
+}
+
+#[tokio::test]
 async fn not_a_number_is_no_answer_no_question_and_no_event() {
     let thread = memory()
         .thread(&asking(|| Interrupt::new("q", "?")), "t")

@@ -8,9 +8,9 @@ use superstep_conformance::forward;
 use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread, RecordWrite,
-    Released, ReleasedRecords, Saved, Status, StoredBody, ThreadAnnotation, ThreadLifetime,
-    ThreadQuery, ThreadRow, UnfinishedThread,
+    Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread,
+    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
+    ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -538,5 +538,23 @@ impl Checkpointer for Broken {
         })
     }
 
-    forward! { overdue }
+    fn overdue<'a>(
+        &'a self,
+        now: Timestamp,
+        after: Option<&'a OverdueCursor>,
+        limit: u32,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<InterruptRow>>> {
+        Box::pin(async move {
+            if !self.is(Defect::OverdueComparesDeadlines) {
+                return self.inner.overdue(now, after, limit).await;
+            }
+            // Interrupts with the deadline of the cursor are left out.
+            let end = after.map(|after| OverdueCursor {
+                deadline: Timestamp(after.deadline.0 + 1),
+                thread: after.thread.clone(),
+                id: after.id,
+            });
+            self.inner.overdue(now, end.as_ref(), limit).await
+        })
+    }
 }

@@ -4,6 +4,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Defect {
     None,
+    /// The next page begins with the next deadline.
+    OverdueComparesDeadlines,
     FenceSkipped,
     RetryRefused,
     /// The epoch alone decides whether a commit was saved before.

@@ -15,8 +15,8 @@ use superstep_core::registry::{
     ActiveRun, ApiKey, Assistant, AssistantChange, AssistantQuery, AttemptEnd, AuditEntry,
     AuditHead, CancelledRun, ChangedCron, ClaimedRequest, CreatedAssistant, CreatedCron,
     CreatedRun, CronChange, CronQuery, CronRow, CronTick, Delivery, DeliveryAttempt, DeliveryQuery,
-    FiredTick, MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RequestKey, RunEnd,
-    RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
+    ErasedRows, FiredTick, MemoryRegistry, NewAssistant, NewCron, NewRun, Registry, RequestKey,
+    RunEnd, RunQuery, RunRow, RunStatus, TakenRun, WhenBusy,
 };
 use superstep_core::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Timestamp};
 
@@ -173,6 +173,9 @@ pub(crate) enum RegistryDefect {
     /// The entry that is named stays.
     AuditPrunedBefore,
     AuditPrunedForAll,
+    EraseKeepsApiKeys,
+    /// Tenants whose names begin with that of the erased one go with it.
+    EraseIsByPrefix,
 }
 
 /// A registry with a defect.
@@ -886,5 +889,9 @@ impl Registry for BrokenRegistry {
 
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>> {
         Box::pin(self.audited_tenants_by_defect())
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>> {
+        Box::pin(self.erase_tenant_by_defect(tenant))
     }
 }

@@ -2,10 +2,10 @@
 
 use superstep_conformance::give_way;
 use superstep_core::checkpoint::{CheckpointResult, Page};
-use superstep_core::registry::{ApiKey, ClaimedRequest, Registry, RequestKey};
+use superstep_core::registry::{ApiKey, ClaimedRequest, ErasedRows, Registry, RequestKey};
 use superstep_core::{ApiKeyId, Timestamp};
 
-use super::{BrokenRegistry, RegistryDefect};
+use super::{BrokenRegistry, EVERY, RegistryDefect};
 
 impl BrokenRegistry {
     pub(super) async fn create_api_key_by_defect(&self, key: &ApiKey) -> CheckpointResult<bool> {
@@ -54,6 +54,29 @@ impl BrokenRegistry {
             }
             _ => self.inner.api_keys(tenant, page).await,
         }
+    }
+
+    pub(super) async fn erase_tenant_by_defect(
+        &self,
+        tenant: &str,
+    ) -> CheckpointResult<ErasedRows> {
+        let keys = self.inner.api_keys(tenant, EVERY).await?;
+        let erased = self.inner.erase_tenant(tenant).await?;
+        match self.defect {
+            RegistryDefect::EraseKeepsApiKeys => {
+                for key in keys.iter().rev() {
+                    self.inner.create_api_key(key).await?;
+                }
+            }
+            RegistryDefect::EraseIsByPrefix => {
+                let others = self.key_tenants().clone().into_iter();
+                for other in others.filter(|other| other.starts_with(tenant)) {
+                    self.inner.erase_tenant(&other).await?;
+                }
+            }
+            _ => {}
+        }
+        Ok(erased)
     }
 
     pub(super) async fn expire_api_key_by_defect(

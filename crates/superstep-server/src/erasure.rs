@@ -1,0 +1,148 @@
+//! The erasure of a tenant.
+
+use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
+use superstep::error::CheckpointError;
+use superstep::registry::{ErasedRows, Registry};
+use superstep::store::{Search, Store, StoreError};
+use superstep::{ThreadId, Timestamp};
+
+use crate::files::{ThreadFileError, ThreadFiles};
+
+/// Where the data of tenants is.
+pub struct TenantData<'a> {
+    /// Threads with their history, interrupts and records.
+    pub checkpointer: &'a dyn Checkpointer,
+    /// Runs, assistants, crons, deliveries and keys.
+    pub registry: &'a dyn Registry,
+    /// The long-term store, if there is one.
+    pub store: Option<&'a dyn Store>,
+    /// Files of threads, if there are any.
+    pub files: Option<&'a dyn ThreadFiles>,
+}
+
+/// What [`erase_tenant`] deleted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ErasedTenant {
+    /// Threads with everything that is stored under them, files included.
+    pub threads: u64,
+    /// Items of the long-term store.
+    pub items: u64,
+    /// Rows of the registry.
+    pub rows: ErasedRows,
+}
+
+/// Why a tenant was not erased as a whole. What was deleted stays deleted, and a second call deletes the rest.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErasureError {
+    /// The checkpointer or the registry failed.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The long-term store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The files of a thread could not be deleted.
+    #[error("the files of thread {thread} cannot be deleted: {source}")]
+    Files {
+        /// The thread.
+        thread: ThreadId,
+        /// Why.
+        source: ThreadFileError,
+    },
+}
+
+/// Deletes everything of a tenant except its audit log: its API keys and crons first, so that nothing new begins, then its threads, and
+/// its items. Runs in progress lose their threads and stop.
+///
+/// Results that [nodes cached](superstep::GraphBuilder::cache) for the tenant are not deleted. They expire.
+pub async fn erase_tenant(
+    data: &TenantData<'_>,
+    tenant: &str,
+    now: Timestamp,
+) -> Result<ErasedTenant, ErasureError> {
+    let mut erased = ErasedTenant::default();
+    erased.add(data.registry.erase_tenant(tenant).await?);
+    erased.threads = erase_threads(data, tenant).await?;
+    if let Some(store) = data.store {
+        erased.items = erase_items(store, tenant, now).await?;
+    }
+    // A run that was in progress may have added a delivery to its webhook.
+    erased.add(data.registry.erase_tenant(tenant).await?);
+    Ok(erased)
+}
+
+impl ErasedTenant {
+    fn add(&mut self, more: ErasedRows) {
+        let rows = &mut self.rows;
+        rows.runs += more.runs;
+        rows.assistants += more.assistants;
+        rows.crons += more.crons;
+        rows.deliveries += more.deliveries;
+        rows.api_keys += more.api_keys;
+        rows.request_keys += more.request_keys;
+    }
+}
+
+async fn erase_threads(data: &TenantData<'_>, tenant: &str) -> Result<u64, ErasureError> {
+    let query = ThreadQuery {
+        tenant: tenant.to_owned(),
+        page: FIRST,
+        ..ThreadQuery::default()
+    };
+    let mut erased = 0;
+    loop {
+        let page = data.checkpointer.threads(&query).await?;
+        if page.is_empty() {
+            return Ok(erased);
+        }
+        for row in page {
+            let thread = row.thread;
+            // First, so that after a failure the thread is still listed; and last, because a run may have written one in between.
+            erase_files(data, &thread).await?;
+            data.checkpointer.delete(&thread).await?;
+            erase_files(data, &thread).await?;
+            erased += 1;
+        }
+    }
+}
+
+async fn erase_files(data: &TenantData<'_>, thread: &ThreadId) -> Result<(), ErasureError> {
+    let Some(files) = data.files else {
+        return Ok(());
+    };
+    let deleted = files.delete_all(thread).await;
+    deleted.map_err(|source| ErasureError::Files {
+        thread: thread.clone(),
+        source,
+    })
+}
+
+async fn erase_items(store: &dyn Store, tenant: &str, now: Timestamp) -> Result<u64, ErasureError> {
+    let search = Search {
+        tenant: tenant.to_owned(),
+        page: FIRST,
+        ..Search::default()
+    };
+    let mut erased = 0;
+    loop {
+        let page = store.search(&search, now).await?;
+        if page.is_empty() {
+            break;
+        }
+        for item in page {
+            erased += u64::from(store.delete(&item.namespace, &item.key).await?);
+        }
+    }
+    // No search finds what has expired.
+    while store.sweep(now, SWEPT).await? >= u64::from(SWEPT) {}
+    Ok(erased)
+}
+
+/// What is listed is deleted, so the first page is always the next one.
+const FIRST: Page = Page {
+    limit: 100,
+    offset: 0,
+};
+/// Number of expired items that are deleted at once.
+const SWEPT: u32 = 1_000;
