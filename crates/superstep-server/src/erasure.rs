@@ -1,5 +1,7 @@
 //! The erasure of a tenant.
 
+use std::fmt;
+
 use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
 use superstep::error::CheckpointError;
 use superstep::registry::{ErasedRows, Registry};
@@ -18,6 +20,15 @@ pub struct TenantData<'a> {
     pub store: Option<&'a dyn Store>,
     /// Files of threads, if there are any.
     pub files: Option<&'a dyn ThreadFiles>,
+}
+
+impl fmt::Debug for TenantData<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenantData")
+            .field("has_store", &self.store.is_some())
+            .field("has_files", &self.files.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What [`erase_tenant`] deleted.
