@@ -11,7 +11,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 import type { CheckpointTree, DeclaredGraph, ThreadState, ThreadTrace } from "../src/api/types.ts";
 import { openBrowser } from "./browser.ts";
 import { begin, Lab, pause } from "./lab.ts";
-import { largeGraph, largeInbox, largeMessages, largeTrace, largeTree } from "./large_data.ts";
+import { largeGraph, largeInbox, largeMessages, largeTrace, largeTree, pageOfTree } from "./large_data.ts";
 import { LargeServer } from "./large_server.ts";
 import { contention, openPage, type Smoothness, traced } from "./measure.ts";
 
@@ -46,14 +46,31 @@ const threadUrl = (thread: string, tab: string) => `${server.url}/studio/threads
 test("10,000 checkpoints: dragging along the timeline", TRIES, async () => {
   const tree = largeTree(await get<CheckpointTree>(`/superstep/threads/${mail}/tree`), 10_000);
   const state = await get<ThreadState>(`/threads/${mail}/state?subgraphs=true`);
-  server.stub("GET", /\/tree$/, () => ({ json: tree }));
+  server.stub("GET", /\/tree$/, (url) => ({ json: pageOfTree(tree, url) }));
   server.stub("GET", /\/state\/[^/]+$/, ({ pathname }) => ({
     json: { ...state, checkpoint_id: pathname.split("/").at(-1) },
   }));
   server.stub("POST", /\/diff$/, () => ({ json: { changes: [] } }));
   await smooth("10,000 checkpoints, drag", threadUrl(mail, "state"), ".json-row", async (page) => {
+    await expectCheckpoints(page, 10_000);
     await drag(page, ".timeline-track");
   });
+});
+
+test("a thread with more checkpoints than a page has: the timeline shows all of them", async () => {
+  const count = 1200;
+  const supersteps = Array.from({ length: count }, (_, at) => ({
+    updates: [{ values: { userInput: `Turn ${at + 1}` }, as_node: "READ_NOTES" }],
+  }));
+  const metadata = { graph_id: "analyze" };
+  const made = await lab.call<{ thread_id: string }>("POST", "/threads", { metadata, supersteps });
+  const { context, page } = await openPage(browser, `${lab.page}threads/${made.thread_id}?tab=state`);
+  await expectCheckpoints(page, count);
+  const row = (turn: number) => page.locator(".json-row", { hasText: `"Turn ${turn}"` });
+  await row(count).waitFor();
+  await page.getByRole("slider", { name: "Checkpoint" }).press("Home");
+  await row(1).waitFor();
+  await context.close();
 });
 
 test("5,000 messages: scrolling through them", TRIES, async () => {
@@ -153,6 +170,12 @@ async function stateOf5MB(): Promise<string> {
   });
   big = made.thread_id;
   return big;
+}
+
+/** Waits until so many checkpoints are on the timeline. */
+async function expectCheckpoints(page: Page, count: number): Promise<void> {
+  await page.locator(`.timeline-track[aria-valuemax="${count}"]`).waitFor({ timeout: 20_000 });
+  expect(await page.getByText("older ones are loading").count()).toBe(0);
 }
 
 interface Measured extends Smoothness {

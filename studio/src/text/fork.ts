@@ -1,5 +1,7 @@
 /** Texts of forks and branches. */
 
+import { formatCount } from "../pure/format.ts";
+
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
 
 /** What a call of a tool means to somebody who has never heard of it. */
@@ -99,7 +101,7 @@ export const fork = {
   emptyTitle: "This thread has no checkpoints yet.",
   emptyNext: "They appear here when its first run begins.",
   oneBranch: "This thread has one branch. Fork from a checkpoint to try another way.",
-  incomplete: "The tree shows the newest 1,000 checkpoints.",
+  incomplete: (count: number) => `The tree shows the newest ${formatCount(count)} checkpoints.`,
   branch: (place: number) => `Branch ${place}`,
   current: "current",
   steps: (count: number) => (count === 1 ? "1 checkpoint" : `${count} checkpoints`),

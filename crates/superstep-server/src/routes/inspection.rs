@@ -17,6 +17,8 @@ use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::inspect::{self, DiffSide, InboxQuery};
 use crate::routes::paging::{page, paged};
+use crate::start::no_checkpoint;
+use crate::wire::CheckpointId;
 use crate::{App, Shared, assistant, thread, wire};
 
 pub(super) fn routes() -> Router<App> {
@@ -96,7 +98,11 @@ async fn tree(
 ) -> ApiResult<JsonBody<Json>> {
     let graph = graph_of(&app, &id).await?;
     let limit = page(query.number("limit")?.or(Some(TREE_DEFAULT)), None)?.limit;
-    let shown = inspect::checkpoint_tree(&app, &graph, &id, limit as usize).await?;
+    let before = match query.text("before") {
+        Some(name) => Some(CheckpointId::parse(&id, name).ok_or_else(|| no_checkpoint(name))?),
+        None => None,
+    };
+    let shown = inspect::checkpoint_tree(&app, &graph, &id, before, limit as usize).await?;
     Ok(JsonBody(shown))
 }
 
@@ -188,5 +194,5 @@ fn nothing_happened() -> ApiError {
 
 /// Longest page of the inbox.
 const INBOX_MAX: u32 = 100;
-/// Number of checkpoints in a tree, unless the caller names another.
+/// Number of checkpoints in a page of a tree, unless the caller names another.
 const TREE_DEFAULT: u32 = 1_000;

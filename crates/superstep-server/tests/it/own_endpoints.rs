@@ -287,6 +287,102 @@ async fn the_tree_shows_forks_and_which_branch_is_current() {
     assert_eq!(short["checkpoints"].as_array().unwrap().len(), 1);
 }
 
+/// Reads all pages of a list of checkpoints, each after the last checkpoint of the one before.
+async fn all_pages(
+    client: &Client,
+    path: &str,
+    rows: impl Fn(&Json) -> Vec<Json>,
+) -> Vec<Vec<Json>> {
+    let mut pages: Vec<Vec<Json>> = Vec::new();
+    loop {
+        let last = pages.last().and_then(|page| page.last());
+        let before = last.map_or(String::new(), |last| {
+            format!("&before={}", last["checkpoint_id"].as_str().unwrap())
+        });
+        let page = client.get(&format!("{path}{before}")).await.ok();
+        let page = rows(&page);
+        if page.is_empty() {
+            return pages;
+        }
+        pages.push(page);
+    }
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Counter {
+    turns: u64,
+}
+
+/// Runs one node this many times.
+fn counting(turns: u64) -> Graph<Counter> {
+    async fn turn(counter: View<Counter>, _: NodeCx) -> Result<CounterUpdate, NodeError> {
+        Ok(CounterUpdate::default().turns(counter.turns + 1))
+    }
+    Graph::builder("counting")
+        .node("turn", turn)
+        .edge(START, "turn")
+        .route("turn", &["turn", END], move |counter: &Counter| {
+            if counter.turns < turns { "turn" } else { END }
+        })
+        .build()
+        .unwrap()
+}
+
+const TURNS: u64 = 1_200;
+
+#[tokio::test]
+async fn pages_of_the_tree_join_to_all_checkpoints_of_a_long_thread() {
+    let builder = Client::builder(Runtime::new(Memory::default()), &MemoryRegistry::new());
+    let client = Client::of(builder.graph(counting(TURNS).definition())).await;
+    let thread = client.thread().await;
+    let body = json!({
+        "assistant_id": "counting", "input": { "turns": 0 }, "durability": "sync",
+        "config": { "recursion_limit": 2 * TURNS },
+    });
+    client.wait(&thread, body).await;
+    let list = |page: &Json| page.as_array().unwrap().clone();
+    let history = format!("{thread}/history?limit=1000");
+    let history: Vec<Json> = all_pages(&client, &history, list).await.concat();
+    // Before and after the input, too.
+    assert_eq!(history.len(), 2 + TURNS as usize);
+
+    // A fork far back: its first checkpoint is in the first page, what it follows in the second.
+    let old = history[1_100]["checkpoint_id"].clone();
+    let edit = json!({ "values": { "turns": 7 }, "checkpoint_id": old, "as_node": "turn" });
+    let edited = client.post(&format!("{thread}/state"), edit).await.ok();
+    let tree = format!("/superstep{thread}/tree?limit=1000");
+    let first = client.get(&tree).await.ok();
+    assert_eq!(first["is_complete"], false);
+    assert_eq!(first["current"], edited["checkpoint_id"]);
+    assert_eq!(first["checkpoints"][0]["parent_checkpoint_id"], old);
+    assert_eq!(first["branches"].as_array().unwrap().len(), 2);
+
+    let rows = |page: &Json| page["checkpoints"].as_array().unwrap().clone();
+    let pages = all_pages(&client, &tree, rows).await;
+    let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1_000, 203]);
+    let all = pages.concat();
+    let shown: Vec<&Json> = all[1..].iter().map(|row| &row["checkpoint_id"]).collect();
+    let known: Vec<&Json> = history.iter().map(|row| &row["checkpoint_id"]).collect();
+    assert_eq!(shown, known);
+    for (row, older) in all[1..].iter().zip(&all[2..]) {
+        assert_eq!(row["parent_checkpoint_id"], older["checkpoint_id"]);
+    }
+    let on_branch = |row: &&Json| row["is_on_current_branch"] == true;
+    let on_branch: Vec<&Json> = all.iter().filter(on_branch).collect();
+    assert_eq!(on_branch.len(), 1 + 102);
+    assert_eq!(on_branch[1]["checkpoint_id"], old);
+
+    let last = all[1_100]["checkpoint_id"].as_str().unwrap();
+    let second = client.get(&format!("{tree}&before={last}")).await.ok();
+    assert_eq!(second["is_complete"], true);
+    assert_eq!(second["branches"], json!([]));
+    for wrong in ["nothing", "0190a6b2-0000-7000-8000-00000000000a"] {
+        let refused = client.get(&format!("{tree}&before={wrong}")).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND, "{wrong}");
+    }
+}
+
 #[tokio::test]
 async fn a_fork_preview_says_what_would_happen_twice() {
     let orders = OrderClient::new().await;

@@ -177,9 +177,18 @@ fn tree() -> Json {
     object([
         required("thread_id", uuid()),
         required("current", nullable(text())),
-        required("checkpoints", list(checkpoint)),
-        required("branches", list(branch)),
-        required("is_complete", boolean()),
+        required("checkpoints", about(list(checkpoint), "Newest first")),
+        required(
+            "branches",
+            about(
+                list(branch),
+                "Those of the newest checkpoints; empty with `before`",
+            ),
+        ),
+        required(
+            "is_complete",
+            about(boolean(), "Whether the thread has no older checkpoints"),
+        ),
     ])
 }
 

@@ -198,7 +198,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("get", "/superstep/budgets").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("Budget"))]),
     op("post", "/superstep/budgets/raise").body("BudgetRaise").returns(&[(200, Json("Budget"))]),
     op("get", "/superstep/threads/{thread_id}/interrupts").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("ThreadInterrupt"))]),
-    op("get", "/superstep/threads/{thread_id}/tree").query(&[Number("limit")]).returns(&[(200, Json("CheckpointTree"))]),
+    op("get", "/superstep/threads/{thread_id}/tree").query(&[Number("limit"), Text("before")]).returns(&[(200, Json("CheckpointTree"))]),
     op("post", "/superstep/threads/{thread_id}/diff").optional_body("StateDiffRequest").returns(&[(200, Json("StateDiff"))]),
     op("post", "/superstep/threads/{thread_id}/fork/preview").body("ForkPreviewRequest").returns(&[(200, Json("ForkPreview"))]),
     op("get", "/superstep/threads/{thread_id}/trace").returns(&[(200, Json("ThreadTrace"))]),
