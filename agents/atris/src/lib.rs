@@ -148,6 +148,7 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
     };
     Graph::builder(NAME)
         .inputs(["query"])
+        .context_schema(atris.chooser.models.context_schema())
         .node(EXTRACT_CATEGORY, ExtractCategory(atris.clone()))
         .node(GET_APIS, GetApis(atris.clone()))
         .node(SELECT_API, SelectApi(atris.clone()))

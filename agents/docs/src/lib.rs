@@ -84,6 +84,7 @@ pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
 pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
     Graph::builder(NAME)
         .inputs(["task"])
+        .context_schema(deps.models.context_schema())
         .node(OPEN_TASK, OpenTask { deps: deps.clone() })
         .node(SAVE_PAGES, SavePages { deps: deps.clone() })
         .node(

@@ -129,6 +129,7 @@ pub fn graph_with(deps: &AgentDeps, tool_deps: ToolDeps) -> anyhow::Result<Graph
         folders: deps.thread_folders.clone(),
         snapshots: tool_deps.snapshots.clone(),
         model: deps.model.clone(),
+        models: deps.models.clone(),
     };
     Ok(wired(asking, tool_deps, open)?)
 }
@@ -152,6 +153,7 @@ fn wired(
     };
     Graph::builder(NAME)
         .inputs(["task"])
+        .context_schema(open.models.context_schema())
         .node(OPEN_WORKBOOK_NODE, open)
         .node(SAVE_RESULTS_NODE, save)
         .node(PLANNER_NODE, planner)

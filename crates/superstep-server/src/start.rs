@@ -186,6 +186,7 @@ async fn prepare(
     let place = place?;
     place.check_graph(&graph)?;
     let mut config = RunConfig::of(&assistant, body);
+    config.check_context(&graph, body)?;
     config.name_user(&graph, caller);
     let mut options = config.options(&graph, body)?;
     options.caller = RequestScope::current().and_then(|scope| scope.caller_span);

@@ -221,6 +221,9 @@ pub struct ServeArgs {
     /// Highest number of runs at once
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub concurrent_runs: usize,
+    /// Model that callers may choose for a run, besides --model
+    #[arg(long, value_name = "MODEL")]
+    pub allow_model: Vec<String>,
     /// Folder for the files of threads. Default: `files` in the home folder
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     pub files: Option<std::path::PathBuf>,
@@ -304,6 +307,9 @@ pub struct WorkerArgs {
     /// Allow addresses other than loopback without an identity key
     #[arg(long, conflicts_with = "identity_key")]
     pub insecure_no_identity_key: bool,
+    /// Model that callers of `serve` may choose for a run, besides --model
+    #[arg(long, value_name = "MODEL")]
+    pub allow_model: Vec<String>,
     /// Register the worker with the cluster at this admin address
     #[arg(long, value_name = "URL")]
     pub register: Option<String>,

@@ -215,6 +215,7 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
         home: folder.to_owned(),
         files: folder.join("files"),
         engine: Engine::Local,
+        models: Vec::new(),
         budget: None,
         prompts: None,
         web: None,

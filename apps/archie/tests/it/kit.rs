@@ -227,6 +227,7 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
 pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {
         model: None,
+        models: Vec::new(),
         openai_base_url: None,
         store: Store::Sqlite(folder.join("threads.db")),
         engine: Engine::Local,

@@ -24,6 +24,7 @@ mod docs;
 mod evaluation;
 mod evil;
 mod exit_codes;
+mod fork_models;
 mod hostile_folder;
 mod http_agents;
 mod inbox_many;
