@@ -25,6 +25,7 @@ fn every_program_of_the_book_prints_what_its_page_says() {
             folder: folder.path(),
             programs: &[("cargo", &cargo)],
             replaced: &[],
+            environment: &[],
         };
         page.check(&session).unwrap();
     }

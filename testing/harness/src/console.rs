@@ -67,6 +67,8 @@ pub struct Session<'a> {
     pub programs: &'a [(&'a str, &'a Path)],
     /// What pages say, and what it is here: an address with a free port.
     pub replaced: &'a [(&'a str, String)],
+    /// Variables that a reader need not set, because their defaults would install something here.
+    pub environment: &'a [(&'a str, String)],
 }
 
 /// Returns the pages of the book that have commands.
@@ -279,6 +281,7 @@ impl Shell {
             .env("HOME", session.folder)
             .env("LANG", "C.UTF-8")
             .env("USER", "ada")
+            .envs(session.environment.iter().map(|(name, value)| (name, value)))
             // Everything that a command started ends with the session.
             .process_group(0)
             .stdin(Stdio::piped())
@@ -359,6 +362,7 @@ mod tests {
             folder: &folder,
             programs: &[],
             replaced: &[("127.0.0.1:2024", "127.0.0.1:41234".to_owned())],
+            environment: &[("GREETING", "Hello".to_owned())],
         };
         let checked = Page::parse("page.md", page).unwrap().check(&session);
         fs::remove_dir_all(&folder).unwrap();
@@ -393,6 +397,11 @@ mod tests {
         let page = "```console\n$ printf 'id %s\\n' c0ffee1\nid 3f9a2c7\n$ echo 3f9a2c7 2026-01-02\n3f9a2c7 2025-09-09\n";
         check(&format!("{page}$ test 3f9a2c7 = c0ffee1\n```\n")).unwrap();
         assert!(check(&format!("{page}$ echo b0ffee1\n3f9a2c7\n```\n")).is_err());
+    }
+
+    #[test]
+    fn a_session_has_the_variables_that_it_is_given() {
+        check("```console\n$ echo $GREETING, $USER\nHello, ada\n```\n").unwrap();
     }
 
     #[test]
