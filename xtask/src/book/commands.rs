@@ -1,6 +1,6 @@
 //! `cargo xtask book --commands ARCHIE`: the commands of the pages, run with this program.
 //!
-//! CI does the same in the tests of `apps/archie` and `examples/graphs`. This is for writing: it needs no build.
+//! CI does the same in the tests of `apps/archie` and of the examples. This is for writing: it needs no build.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
     eprintln!("the commands of {count} pages print what the pages say");
     for page in skipped {
         let page = &page.path;
-        eprintln!("not run here, but by `cargo test -p example-graphs`: {page}");
+        eprintln!("not run here, but by the tests of the examples: {page}");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use superstep_conformance::services;
 fn every_command_of_the_book_prints_what_its_page_says() {
     let archie = Path::new(env!("CARGO_BIN_EXE_archie"));
     let pages = pages().unwrap();
-    // The programs of the examples are run by the tests of `examples/graphs`.
+    // The programs of the examples are run by their own tests.
     let pages: Vec<&Page> = pages
         .iter()
         .filter(|page| !page.uses("cargo run"))
