@@ -88,6 +88,20 @@ const SCENES: &[Scene] = &[
         acts: &[Line("archie doctor"), Ends("$")],
     },
     Scene {
+        name: "first-agent",
+        size: [104, 12],
+        shows: Shows::Last,
+        model: SCRIPT,
+        acts: &[Line("approve_before_send"), Ends("$")],
+    },
+    Scene {
+        name: "first-graph",
+        size: [104, 16],
+        shows: Shows::Last,
+        model: SCRIPT,
+        acts: &[Line("hello_graph"), Ends("$")],
+    },
+    Scene {
         name: "analyze",
         size: [100, 60],
         shows: Shows::Last,
@@ -622,6 +636,21 @@ fn colours_and_weights_are_read_off_the_codes() {
     );
     assert_eq!(shown, [bright]);
     assert!(still("a < b & c", [80, 24]).contains("a &lt; b &amp; c"));
+}
+
+#[test]
+fn every_picture_has_a_scene_and_every_scene_a_picture() {
+    use std::collections::BTreeSet;
+
+    let scenes: BTreeSet<String> = SCENES
+        .iter()
+        .map(|scene| format!("{}.svg", scene.name))
+        .collect();
+    let pictures = fs::read_dir(root().join("docs/pictures")).unwrap();
+    let pictures: BTreeSet<String> = pictures
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(pictures, scenes);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod matching;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -33,6 +34,9 @@ pub const FOLDERS: &[&str] = &["start", "concepts", "howto", "inside"];
 
 /// Where `<!-- files: NAME -->` finds them, from the root of the workspace.
 const FILES: &str = "examples/book/files";
+
+/// Runs the program behind `--bin`, as cargo would after a build.
+const RUN: &str = "#!/bin/sh\nwhile [ \"$1\" != --bin ]; do shift; done\nexec \"$PROGRAMS/$2\"\n";
 
 /// How long one command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(60);
@@ -67,6 +71,8 @@ pub struct Session<'a> {
     pub programs: &'a [(&'a str, &'a Path)],
     /// What pages say, and what it is here: an address with a free port.
     pub replaced: &'a [(&'a str, String)],
+    /// Variables that a reader need not set, because their defaults would install something here.
+    pub environment: &'a [(&'a str, String)],
 }
 
 /// Returns the pages of the book that have commands.
@@ -88,6 +94,38 @@ pub fn pages() -> anyhow::Result<Vec<Page>> {
     pages.retain(|page| !page.calls.is_empty());
     pages.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(pages)
+}
+
+/// Runs the pages that start programs of an example with `cargo run`, and returns what is wrong with each. `program` is one of the
+/// example's programs, with the others next to it. The sessions and what stands in for cargo are in `folder`.
+pub fn faults_of_programs(
+    package: &str,
+    program: &Path,
+    folder: &Path,
+) -> anyhow::Result<Vec<String>> {
+    let command = format!("cargo run -q -p {package} ");
+    let pages = pages()?;
+    let pages: Vec<&Page> = pages.iter().filter(|page| page.uses(&command)).collect();
+    if pages.is_empty() {
+        bail!("no page has the command `{command}`");
+    }
+    let programs = program.parent().context("a program is in a folder")?;
+    let cargo = folder.join("cargo");
+    fs::write(
+        &cargo,
+        RUN.replace("$PROGRAMS", &programs.display().to_string()),
+    )?;
+    fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
+    Ok(faults(&pages, |page| {
+        let folder = folder.join(page.path.replace('/', "-"));
+        fs::create_dir(&folder)?;
+        page.check(&Session {
+            folder: &folder,
+            programs: &[("cargo", cargo.as_path())],
+            replaced: &[],
+            environment: &[],
+        })
+    }))
 }
 
 /// Checks pages, four at a time because most of their time is waiting, and returns what is wrong with each.
@@ -279,6 +317,12 @@ impl Shell {
             .env("HOME", session.folder)
             .env("LANG", "C.UTF-8")
             .env("USER", "ada")
+            .envs(
+                session
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
             // Everything that a command started ends with the session.
             .process_group(0)
             .stdin(Stdio::piped())
@@ -359,6 +403,7 @@ mod tests {
             folder: &folder,
             programs: &[],
             replaced: &[("127.0.0.1:2024", "127.0.0.1:41234".to_owned())],
+            environment: &[("GREETING", "Hello".to_owned())],
         };
         let checked = Page::parse("page.md", page).unwrap().check(&session);
         fs::remove_dir_all(&folder).unwrap();
@@ -393,6 +438,11 @@ mod tests {
         let page = "```console\n$ printf 'id %s\\n' c0ffee1\nid 3f9a2c7\n$ echo 3f9a2c7 2026-01-02\n3f9a2c7 2025-09-09\n";
         check(&format!("{page}$ test 3f9a2c7 = c0ffee1\n```\n")).unwrap();
         assert!(check(&format!("{page}$ echo b0ffee1\n3f9a2c7\n```\n")).is_err());
+    }
+
+    #[test]
+    fn a_session_has_the_variables_that_it_is_given() {
+        check("```console\n$ echo $GREETING, $USER\nHello, ada\n```\n").unwrap();
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `cargo xtask book --commands ARCHIE`: the commands of the pages, run with this program.
 //!
-//! CI does the same in the tests of `apps/archie` and `examples/graphs`. This is for writing: it needs no build.
+//! CI does the same in the tests of `apps/archie` and of the examples. This is for writing: it needs no build.
 
 use std::path::Path;
 
@@ -22,12 +22,19 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
     // Programs of the examples are run by their own tests.
     let (skipped, pages): (Vec<&Page>, Vec<&Page>) =
         pages.iter().partition(|page| page.uses("cargo run"));
+    // Without one, the demo makes an environment of its own, which takes a minute.
+    let python = std::env::var("ARCHIE_PYTHON").ok();
+    let environment: Vec<(&str, String)> = python
+        .into_iter()
+        .map(|python| ("ARCHIE_PYTHON", python))
+        .collect();
     let faults = faults(&pages, |page| {
         let folder = tempfile::tempdir()?;
         page.check(&Session {
             folder: folder.path(),
             programs: &[("archie", &archie)],
             replaced: &[("127.0.0.1:2024", format!("127.0.0.1:{}", free_port()?))],
+            environment: &environment,
         })
     });
     if !faults.is_empty() {
@@ -37,7 +44,7 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
     eprintln!("the commands of {count} pages print what the pages say");
     for page in skipped {
         let page = &page.path;
-        eprintln!("not run here, but by `cargo test -p example-graphs`: {page}");
+        eprintln!("not run here, but by the tests of the examples: {page}");
     }
     Ok(())
 }

@@ -51,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-sqlite",
         ],
     ),
-    // The code of the book, which is also about writing a checkpointer.
+    // The code of the book, which is also about writing a checkpointer and about the data of a server.
     (
         "example-book",
         &[
@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-conformance",
             "superstep-core",
             "superstep-llm",
+            "superstep-server",
             "superstep-sqlite",
         ],
     ),
