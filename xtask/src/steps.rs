@@ -279,6 +279,24 @@ pub(crate) const STEPS: &[Step] = &[
         "crash server, cluster, all",
         cargo(&crash_on("cluster", "server", "300")),
     ),
+    long(
+        "canaries of two tenants, 10,000 sequences",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant",
+        )),
+    ),
+    long(
+        "canaries of two tenants, 10,000 sequences, sqlite",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant_in_sqlite",
+        )),
+    ),
+    long(
+        "canaries of two tenants, 10,000 sequences, postgres",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant_in_postgres",
+        )),
+    ),
     long("crash streams, all", cargo(&crash("streams", "1000"))),
     long(
         "crash streams, postgres, all",
@@ -363,6 +381,47 @@ const fn crash_with(test: &'static str, options: [&'static str; 4]) -> [&'static
     ]
 }
 
+const fn ten_thousand_sequences(args: &'static [&'static str]) -> Action {
+    Action::Cargo {
+        args,
+        env: &[("SUPERSTEP_TENANT_SEQUENCES", "10000")],
+    }
+}
+
+/// One test of the server. Without nextest, which would stop it after some minutes.
+const fn canaries(test: &'static str) -> [&'static str; 8] {
+    [
+        "test",
+        "--package",
+        "superstep-server",
+        "--test",
+        "it",
+        "--",
+        "--exact",
+        test,
+    ]
+}
+
 const fn bench(name: &'static str) -> [&'static str; 4] {
     ["xtask", "bench", name, "--json"]
+}
+
+/// Cargo finds nothing wrong with a filter that matches no test.
+#[test]
+fn a_row_of_one_test_names_one_that_exists() {
+    let source = |path: &str| std::fs::read_to_string(harness::workspace::root().join(path)).ok();
+    let mut found = 0;
+    for step in STEPS {
+        let Action::Cargo { args, .. } = step.action else {
+            continue;
+        };
+        let [.., "--exact", test] = args else {
+            continue;
+        };
+        let (module, name) = test.split_once("::").unwrap();
+        let path = format!("crates/superstep-server/tests/it/{module}.rs::{name}");
+        assert_eq!(crate::coverage::fault_of_test(&path, source), None);
+        found += 1;
+    }
+    assert_eq!(found, 3);
 }
