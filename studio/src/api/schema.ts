@@ -1824,6 +1824,20 @@ export interface components {
             /** @description Arguments of its runs */
             payload: Record<string, never>;
             metadata: Record<string, never>;
+            /** @description The last run that it made; `null` if it has made none */
+            last_run?: {
+                /** Format: uuid */
+                run_id: string;
+                /** Format: date-time */
+                due_at: string;
+                /** @description `null` if the run was deleted */
+                thread_id: string | null;
+                /** @description `null` if the run was deleted */
+                status: ("pending" | "running" | "error" | "success" | "timeout" | "interrupted") | null;
+                /** @description Why it failed or was cancelled */
+                error: unknown;
+                updated_at: string | null;
+            } | null;
             /** @description Why the last tick made no run */
             last_error?: unknown;
             /** Format: date-time */

@@ -948,6 +948,14 @@ fn every_defect_of_crons_is_caught() {
             ],
         ),
         (
+            RegistryDefect::LastTickLost,
+            &[
+                "crons::tick_moves_the_cron_and_stores_its_run",
+                "crons::failed_tick_says_why_until_the_next_run",
+                "crons::last_tick_is_the_last",
+            ],
+        ),
+        (
             RegistryDefect::LastTickComesAgain,
             &["crons::last_tick_is_the_last"],
         ),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::Page;
 use superstep::graph::Definition;
@@ -214,7 +215,12 @@ impl AgentTasks {
     /// Returns a task of this assistant.
     pub(super) async fn find(&self, name: &TaskName) -> Result<AgentTask, RpcError> {
         let thread = self.caller.thread(&name.thread).map_err(|_| no_task())?;
-        self.caller.check_thread(&self.app, &thread).await?;
+        let checked = self.caller.check_thread(&self.app, &thread).await;
+        // Someone else's thread must not differ from one that does not exist.
+        checked.map_err(|error| match error.status {
+            StatusCode::NOT_FOUND => no_task(),
+            _ => RpcError::from(error),
+        })?;
         let found = self.app.registry().run(&self.caller.tenant, name.run).await;
         let found = found.map_err(ApiError::from)?;
         let is_own = |row: &RunRow| row.thread == thread && row.assistant == self.assistant.id;

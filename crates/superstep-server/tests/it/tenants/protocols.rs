@@ -164,10 +164,10 @@ fn ag_ui_bodies(requests: &mut Requests<'_>) -> Vec<Json> {
 
 /// How many calls of each protocol were sent, and how many of them were executed.
 #[derive(Default)]
-pub(super) struct ProtocolCalls(BTreeMap<Protocol, Executed>);
+pub(super) struct ProtocolCalls(BTreeMap<Protocol, CallCounts>);
 
 #[derive(Debug, Default)]
-struct Executed {
+struct CallCounts {
     sent: usize,
     executed: usize,
 }
@@ -183,7 +183,7 @@ impl ProtocolCalls {
     #[track_caller]
     pub(super) fn assert_executed(&self) {
         assert_eq!(self.0.len(), 3, "{:?}", self.0);
-        for (protocol, Executed { sent, executed }) in &self.0 {
+        for (protocol, CallCounts { sent, executed }) in &self.0 {
             let is_enough = executed * 5 >= *sent;
             assert!(is_enough, "{protocol:?} executed {executed} of {sent}");
         }
