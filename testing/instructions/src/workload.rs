@@ -25,27 +25,27 @@ pub(crate) const ALL: &[Workload] = &[
     Workload {
         unit: "superstep",
         rounds: 50,
-        run: |executor, rounds| supersteps(executor, rounds, &memory(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, &*memory(executor)?),
     },
     Workload {
         unit: "superstep on SQLite",
         rounds: 25,
-        run: |executor, rounds| supersteps(executor, rounds, &sqlite(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, &*sqlite(executor)?),
     },
     Workload {
         unit: "superstep on PostgreSQL, in the client",
         rounds: 25,
-        run: |executor, rounds| supersteps(executor, rounds, &postgres(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, &*postgres(executor)?),
     },
     Workload {
         unit: "fan-out task",
         rounds: 1,
-        run: |executor, rounds| fan_out_tasks(executor, rounds, &memory(executor)?),
+        run: |executor, rounds| fan_out_tasks(executor, rounds, &*memory(executor)?),
     },
     Workload {
         unit: "fan-out task on SQLite",
         rounds: 1,
-        run: |executor, rounds| fan_out_tasks(executor, rounds, &sqlite(executor)?),
+        run: |executor, rounds| fan_out_tasks(executor, rounds, &*sqlite(executor)?),
     },
     Workload {
         unit: "superstep seen by a watcher of updates",
@@ -65,17 +65,17 @@ pub(crate) const ALL: &[Workload] = &[
     Workload {
         unit: "answer",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &memory(executor)?),
+        run: |executor, rounds| answers(executor, rounds, &*memory(executor)?),
     },
     Workload {
         unit: "answer on SQLite",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &sqlite(executor)?),
+        run: |executor, rounds| answers(executor, rounds, &*sqlite(executor)?),
     },
     Workload {
         unit: "answer on PostgreSQL, in the client",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &postgres(executor)?),
+        run: |executor, rounds| answers(executor, rounds, &*postgres(executor)?),
     },
     Workload {
         unit: "state read of a thread of 20 supersteps",

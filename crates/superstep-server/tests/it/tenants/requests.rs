@@ -156,7 +156,8 @@ impl<'a> Requests<'a> {
                 (Some("path"), _) => path.push_str("note.txt"),
                 (Some("namespace"), _) => path.push_str("node"),
                 (Some("assistant_id"), Some(_)) if self.random.below(4) > 0 => {
-                    path.push_str(self.random.pick(&["ask", "ask", "remember", "cached"]));
+                    let ids: [&str; 4] = ["ask", "ask", "remember", "cached"];
+                    path.push_str(self.random.pick::<&str>(&ids));
                 }
                 (Some(kind), _) => path.push_str(&self.id(kind)),
                 (None, _) => path.push_str(part),
