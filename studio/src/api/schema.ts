@@ -2332,6 +2332,15 @@ export interface components {
             method?: string;
             params?: unknown;
         };
+        JsonRpcError: {
+            jsonrpc: string;
+            id: unknown;
+            error: {
+                code: number;
+                message: string;
+                data?: unknown;
+            };
+        };
         AgUiInput: {
             threadId: string;
             runId: string;
@@ -2351,10 +2360,12 @@ export interface components {
         };
         ServerInfo: {
             version: string;
-            langgraph_py_version?: string | null;
+            /** @description Empty: the server does not use Python */
+            langgraph_py_version: string;
             flags: {
                 [key: string]: boolean;
             };
+            metadata: Record<string, never>;
             host?: Record<string, never>;
         };
         CallerInfo: {
@@ -3631,7 +3642,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["ProtocolError"];
                 };
             };
             /** @description The server could not do it */
@@ -3640,7 +3651,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["ProtocolError"];
                 };
             };
         };
@@ -5918,7 +5929,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -5927,7 +5938,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
@@ -6045,7 +6056,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -6054,7 +6065,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
@@ -6169,7 +6180,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -6178,7 +6189,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
