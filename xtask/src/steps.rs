@@ -192,6 +192,34 @@ pub(crate) const STEPS: &[Step] = &[
             "--json",
         ]),
     ),
+    long("protocols", cargo(&suite("protocols"))),
+    long("mcp conformance", cargo(&suite("mcp-conformance"))),
+    long("oidc", cargo(&suite("oidc"))),
+    long(
+        "schemathesis, our document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--schemas",
+            "--json",
+        ]),
+    ),
+    long(
+        "schemathesis, langgraph's document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--reference",
+            "--schemas",
+            "--json",
+        ]),
+    ),
     long("package", cargo(&["xtask", "package", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
@@ -361,6 +389,11 @@ const fn crash_with(test: &'static str, options: [&'static str; 4]) -> [&'static
     [
         "xtask", "crash", test, a, b, c, d, "--seed", "{seed}", "--json",
     ]
+}
+
+/// A suite that needs nothing but registries of packages.
+const fn suite(name: &'static str) -> [&'static str; 6] {
+    ["run", "--package", "server-suites", "--", name, "--json"]
 }
 
 const fn bench(name: &'static str) -> [&'static str; 4] {

@@ -37,7 +37,8 @@ pub(super) fn error_handling() -> Result<Arc<Definition>, BuildError> {
 
 /// Reports three steps: each node is one.
 pub(super) fn with_progress() -> Result<Arc<Definition>, BuildError> {
-    let step = |_: View<TextOutput>, _: NodeCx| async { Ok::<_, NodeError>(TextOutputUpdate::default()) };
+    let step =
+        |_: View<TextOutput>, _: NodeCx| async { Ok::<_, NodeError>(TextOutputUpdate::default()) };
     let graph = Graph::builder("test_tool_with_progress")
         .node("begin", step)
         .node("half", step)
