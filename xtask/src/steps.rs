@@ -206,6 +206,34 @@ pub(crate) const STEPS: &[Step] = &[
             "--json",
         ]),
     ),
+    long("protocols", cargo(&suite("protocols"))),
+    long("mcp conformance", cargo(&suite("mcp-conformance"))),
+    long("oidc", cargo(&suite("oidc"))),
+    long(
+        "schemathesis, our document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--schemas",
+            "--json",
+        ]),
+    ),
+    long(
+        "schemathesis, langgraph's document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--reference",
+            "--schemas",
+            "--json",
+        ]),
+    ),
     long("package", cargo(&["xtask", "package", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
@@ -414,6 +442,11 @@ const fn canaries(test: &'static str) -> [&'static str; 8] {
         "--exact",
         test,
     ]
+}
+
+/// A suite that needs nothing but registries of packages.
+const fn suite(name: &'static str) -> [&'static str; 6] {
+    ["run", "--package", "server-suites", "--", name, "--json"]
 }
 
 const fn bench(name: &'static str) -> [&'static str; 4] {

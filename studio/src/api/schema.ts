@@ -2350,6 +2350,15 @@ export interface components {
             method?: string;
             params?: unknown;
         };
+        JsonRpcError: {
+            jsonrpc: string;
+            id: unknown;
+            error: {
+                code: number;
+                message: string;
+                data?: unknown;
+            };
+        };
         AgUiInput: {
             threadId: string;
             runId: string;
@@ -2369,10 +2378,12 @@ export interface components {
         };
         ServerInfo: {
             version: string;
-            langgraph_py_version?: string | null;
+            /** @description Empty: the server does not use Python */
+            langgraph_py_version: string;
             flags: {
                 [key: string]: boolean;
             };
+            metadata: Record<string, never>;
             host?: Record<string, never>;
         };
         CallerInfo: {
@@ -3649,7 +3660,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["ProtocolError"];
                 };
             };
             /** @description The server could not do it */
@@ -3658,7 +3669,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["ProtocolError"];
                 };
             };
         };
@@ -5937,7 +5948,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -5946,7 +5957,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
@@ -6064,7 +6075,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -6073,7 +6084,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
@@ -6188,7 +6199,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
             /** @description The server could not do it */
@@ -6197,7 +6208,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorResponse"];
+                    "application/json": components["schemas"]["ErrorResponse"] | components["schemas"]["JsonRpcError"];
                 };
             };
         };
