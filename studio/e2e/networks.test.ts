@@ -8,6 +8,7 @@ import type { Assistant, InboxItem, RaisedInterrupt, Run, Thread, ThreadState } 
 import { openSubgraphs } from "../src/pure/state_view.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { CuttingProxy } from "./cutting_proxy.ts";
+import { note } from "./figures.ts";
 import { Lab, mailOf, pause } from "./lab.ts";
 import { readTree } from "./screen.ts";
 import { SlowModel } from "./slow_model.ts";
@@ -59,6 +60,7 @@ test(`the network is cut ${CUTS} times in mid-token`, { timeout: 120_000 + CUTS 
   }
   await expectSame(watch);
   await watch.close();
+  note("networks", { cuts: CUTS });
 });
 
 test(`the server is killed and restarted ${KILLS} times in mid-token`, {
@@ -80,6 +82,7 @@ test(`the server is killed and restarted ${KILLS} times in mid-token`, {
   }
   await expectSame(watch);
   await watch.close();
+  note("networks", { kills: KILLS });
 });
 
 test("nothing that is typed is lost while the server is away, and what is sent then arrives once", async () => {

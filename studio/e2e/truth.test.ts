@@ -20,16 +20,20 @@ import {
   stateDifferences,
   writtenPointers,
 } from "./expected.ts";
+import { note } from "./figures.ts";
 import { type ReadCheckpoint, type ReadLog, readLog } from "./log_reading.ts";
 import { readBranches, readChanges, readTrace, readTree } from "./screen.ts";
 import { Random, SimulatedServer } from "./simulated.ts";
 
 /** The server with the simulator's programs, which is built next to the program that is tested. */
 const PROGRAM = process.env.SERVER_SUITES ?? join(dirname(process.env.ARCHIE ?? ""), "server-suites");
-const THREADS = process.env.LONG ? 200 : 6;
-const FIRST = Number(process.env.SEED ?? (process.env.LONG ? 1 : 1 + Math.floor(Math.random() * 195)));
+const THREADS = process.env.LONG ? 200 : 4;
+/** The same seeds each time, so that a change is judged by what it changed. `SEED` begins with another one. */
+const FIRST = Number(process.env.SEED ?? 1);
 const SEEDS = Array.from({ length: THREADS }, (_, at) => ((FIRST - 1 + at) % 200) + 1);
 
+/** Threads that the page showed as their logs have them. */
+let compared = 0;
 let server: SimulatedServer;
 let browser: Browser;
 
@@ -211,6 +215,7 @@ test.each(SEEDS)(
     await expectBranches(page, subject);
     await expectCosts(page, subject);
     await watched.close();
+    note("truth", { threads: ++compared });
   },
   120_000,
 );
