@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 
 import type { CheckpointTree, DeclaredGraph, ThreadState, ThreadTrace } from "../src/api/types.ts";
 import { openBrowser } from "./browser.ts";
+import { note } from "./figures.ts";
 import { begin, Lab, pause } from "./lab.ts";
 import { largeGraph, largeInbox, largeMessages, largeTrace, largeTree, pageOfTree } from "./large_data.ts";
 import { LargeServer } from "./large_server.ts";
@@ -136,6 +137,7 @@ test("200 nodes with 20 subgraphs are laid out within 1 s in a worker", TRIES, a
   console.log(`layouts in the worker: ${shown} ms on the clock; contention ${load.toFixed(2)}`);
   expect(layouts.length).toBeGreaterThan(0);
   expect(Math.max(...layouts)).toBeLessThanOrEqual(1000 * load);
+  note("large", { layout_longest_ms: Math.max(...layouts), layout_contention: load });
 });
 
 test("a large thread that rests is not read again", async () => {
@@ -215,6 +217,8 @@ async function smooth(
     expect(frames).toBeGreaterThan(MOVES / 4);
     expect(p95).toBeLessThanOrEqual(FRAME_MS);
     expect(longest).toBeLessThanOrEqual(TASK_MS);
+    const key = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_");
+    note("large", { [`${key}_p95_ms`]: p95, [`${key}_longest_task_ms`]: longest });
     return { ...measured, layouts: await page.evaluate<number[]>("globalThis.layouts") };
   } finally {
     await context.close();

@@ -83,9 +83,9 @@ export class SimulatedServer {
     return await this.call("POST", `/threads/${thread}/history`, { limit: 1000 });
   }
 
-  /** Makes a thread of the program of a seed: an input, some answers, and then edits, forks and other inputs. */
-  async makeThread(seed: number): Promise<string> {
-    const random = new Random(seed);
+  /** Makes a thread of the program of a seed: an input, and as another number says, answers, edits, forks and other inputs. */
+  async makeThread(seed: number, happens: number): Promise<string> {
+    const random = new Random(happens);
     const { thread_id: thread } = await this.call<Thread>("POST", "/threads", {});
     const run = { thread, assistant: `sim-${seed}` };
     await this.#run(run, { input: inputOf(1) });

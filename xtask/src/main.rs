@@ -109,7 +109,10 @@ commands:
                                 run the integration suite of LangGraph's Python SDK against our server
                                 --only     only tests that match an expression of pytest
                                 --backend  what the server stores its data in (default: sqlite)
-  studio build|check|browser    the web page in studio/: build it into its crate, check it, or drive it in a browser
+  studio build|check            the web page in studio/: build it into its crate, or check it
+  studio browser [NAME...] [--long]
+                                drive the page in a browser: what CI runs, or files of studio/e2e
+                                --long  in full size, with figures into results/studio.json
   template                      do what `archie new` says, with the project that it makes
   book                          build the pages as a book with mdBook, follow every link of it, and search in it
   book --browser                the same, and open pages in Chromium, light and dark, wide and narrow; pictures stay
@@ -215,12 +218,31 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_studio(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let action = match parser.next()? {
-        Some(Value(name)) => studio::StudioAction::parse(&name.string()?)?,
+    let name = match parser.next()? {
+        Some(Value(name)) => name.string()?,
+        Some(Long("help") | Short('h')) => return Ok(Command::Help),
         Some(other) => return Err(other.unexpected()),
         None => return Err("use build, check or browser".into()),
     };
-    parse_alone(parser, Command::Studio(action))
+    match name.as_str() {
+        "build" => parse_alone(parser, Command::Studio(studio::StudioAction::Build)),
+        "check" => parse_alone(parser, Command::Studio(studio::StudioAction::Check)),
+        "browser" => parse_browser_tests(parser),
+        unknown => Err(format!("use build, check or browser, not `{unknown}`").into()),
+    }
+}
+
+fn parse_browser_tests(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut tests = studio::BrowserTests::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) => tests.names.push(name.string()?),
+            Long("long") => tests.is_long = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Studio(studio::StudioAction::Browser(tests)))
 }
 
 /// A command without arguments.
@@ -597,6 +619,16 @@ mod tests {
                 seed: Some(7)
             })
         );
+        assert_eq!(
+            parse_line("studio browser networks truth --long"),
+            Ok(Command::Studio(studio::StudioAction::Browser(
+                studio::BrowserTests {
+                    names: vec!["networks".to_owned(), "truth".to_owned()],
+                    is_long: true,
+                }
+            )))
+        );
+        assert!(parse_line("studio check networks").is_err());
         assert_eq!(
             parse_line("bench chain --against peers"),
             Ok(Command::Bench(bench::BenchArgs {

@@ -277,6 +277,18 @@ pub(crate) const STEPS: &[Step] = &[
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),
+    // The other files have the same size as among the short steps.
+    long("studio browser, agents", cargo(&studio("agents"))),
+    long("studio browser, two people", cargo(&studio("two_people"))),
+    long("studio browser, networks", cargo(&studio("networks"))),
+    long("studio browser, truth", cargo(&studio("truth"))),
+    long("studio browser, forks", cargo(&studio("truth_forks"))),
+    long("studio browser, security", cargo(&studio("security"))),
+    long("studio browser, accessible", cargo(&studio("accessible"))),
+    long("studio browser, large", cargo(&studio("large"))),
+    long("studio browser, memory", cargo(&studio("live_memory"))),
+    long("studio browser, speed", cargo(&studio("speed"))),
+    long("studio browser, pictures", cargo(&studio("pictures"))),
     long("crash sim, all", cargo(&crash("sim", "10000"))),
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),
@@ -363,6 +375,11 @@ pub(crate) const STEPS: &[Step] = &[
     long("bench resume", cargo(&bench("resume"))),
     long("bench parked, all", cargo(&bench("parked"))),
 ];
+
+/// A file of tests in the browser, in full size.
+const fn studio(name: &'static str) -> [&'static str; 5] {
+    ["xtask", "studio", "browser", name, "--long"]
+}
 
 const fn crash(test: &'static str, trials: &'static str) -> [&'static str; 8] {
     [

@@ -24,6 +24,7 @@ mod printing;
 mod rust_code;
 mod scale;
 mod skipped_tests;
+mod studio_tests;
 mod user_folders;
 mod weight;
 mod words;
