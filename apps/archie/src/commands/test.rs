@@ -341,7 +341,7 @@ fn of(open: &[OpenInterrupt]) -> Json {
     shown.collect()
 }
 
-/// Returns what is compared of an interrupt: all but the digest, which covers ids that every run makes anew.
+/// Returns what is compared of an interrupt: all but the digest, which covers ids of the run.
 fn shown(node: &str, kind: &str, mut request: Json) -> Json {
     if let Some(fields) = request.as_object_mut() {
         fields.remove("digest");

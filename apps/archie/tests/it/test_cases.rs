@@ -176,7 +176,7 @@ async fn the_case_of_pages_has_the_scores_of_the_model() {
 async fn a_case_writes_only_what_callers_of_a_server_write() {
     let case = answered_mail().await;
     for (channel, value) in [
-        ("source", json!("/home/ada/mail.mbox")),
+        ("source", json!("/data/ada.mbox")),
         ("model_name", json!("script:/etc/passwd")),
         ("=messages", json!([])),
     ] {
@@ -190,7 +190,7 @@ async fn a_case_writes_only_what_callers_of_a_server_write() {
         );
     }
     let mut other = case.clone();
-    other["acts"][1]["write"] = json!({ "source": "/home/ada/mail.mbox" });
+    other["acts"][1]["write"] = json!({ "source": "/data/ada.mbox" });
     assert!(failure(&other).contains("callers cannot write `source`"));
     let mut other = case.clone();
     other["files"] = json!([{ "path": "../escaped", "base64": "" }]);

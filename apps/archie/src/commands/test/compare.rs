@@ -1,5 +1,5 @@
-//! Compares what a test case expects with what was found. Ids that every run makes anew are equal if they stand for the same thing
-//! everywhere.
+//! Compares what a test case expects with what was found. Ids that every run makes for itself are equal if they stand for the same
+//! thing everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
