@@ -6,6 +6,7 @@ const everything = ["e2e/**/*.test.ts"];
 const quick = [
   "agents",
   "first_visit",
+  "fork_cases",
   "keyboard",
   "networks",
   "security",

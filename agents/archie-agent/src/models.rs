@@ -67,7 +67,7 @@ impl ModelRegistry {
                 "model": {
                     "type": "string",
                     "title": "Model",
-                    "description": "Model of the run",
+                    "description": "Default: the model of the thread, or else of the server",
                     "enum": self.choices,
                 },
             },

@@ -107,6 +107,7 @@ mod routes;
 mod serving;
 mod start;
 mod stream;
+mod test_case;
 mod thread;
 mod webhooks;
 mod wire;
@@ -152,6 +153,9 @@ pub use crate::files::{
 pub use crate::permission::{Permission, Permissions};
 pub use crate::quotas::TenantLimits;
 pub use crate::retention::{RetentionError, RetentionPolicy};
+pub use crate::test_case::{
+    CaseAct, CaseAnswer, CaseEnd, CaseFile, CaseInterrupt, CaseScript, TestCase,
+};
 pub use crate::webhooks::{BadWebhookSecret, WebhookAttempts, WebhookSecret};
 pub use superstep_http::{AllowedHost, NotAHost};
 

@@ -18,6 +18,7 @@ pub(crate) use body::{
     CheckpointBody, CommandBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect,
     RunBody, no_checkpoint,
 };
+pub(crate) use config::USER;
 pub(crate) use request::{no_payload, pairs_as_object, read_goto};
 pub(crate) use rollback::{cancel_runs, roll_back};
 pub(crate) use temporary::discard;

@@ -29,14 +29,14 @@ export const fork = {
     answer: "Another answer",
     state: "Another state",
     input: "Another input",
-    assistant: "Another assistant or version",
+    assistant: "Another model or assistant",
   },
   modeHints: {
     again: "Runs what comes after this checkpoint once more. Models may reply differently.",
     answer: "The thread waited for a person here. Give another answer and see where it leads.",
     state: "Change what the graph knows, then run what follows.",
     input: "Start from here with another input.",
-    assistant: "Run what follows with the settings of another assistant or version.",
+    assistant: "Run what follows with another model, or with the settings of another assistant or version.",
   },
   noMode: "Nothing can be repeated from this checkpoint. Choose an earlier one.",
   noPermission: "Your API key does not allow to start runs. Ask an administrator for the permission “run”.",
@@ -63,6 +63,8 @@ export const fork = {
   settings: "Settings of this fork",
   noSettings:
     "This graph declares no settings, so another assistant runs in the same way. Settings that its nodes do not read have no effect.",
+  oneModel:
+    "This server allows its own model only. Its operator allows others with “archie serve --allow-model MODEL”.",
   inherited: (names: readonly string[]) =>
     `The latest version also sets ${names.join(", ")}. A run adds those to the settings of an older version.`,
   where: "Where",
@@ -85,6 +87,7 @@ export const fork = {
   cost: "Expected cost",
   costOf: (cost: string, calls: string, input: string, output: string) =>
     `${cost} for ${calls} (${input} tokens in, ${output} out)`,
+  otherModel: (model: string) => `This is what the models of before cost. ${model} has its own price.`,
   modelCalls: (count: string, isOne: boolean) => (isOne ? "1 model call" : `${count} model calls`),
   noModels: "No model would be called again.",
   confirm: "I know that this happens a second time.",

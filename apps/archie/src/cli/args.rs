@@ -124,6 +124,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
     Eval(EvalArgs),
+    /// Play a test case without a model and compare where it ends
+    Test(TestArgs),
     /// Create a project with an agent of your own
     New(NewArgs),
     /// Serve the agents over HTTP, for LangGraph clients and chat pages
@@ -504,6 +506,17 @@ pub struct EvalArgs {
     pub json: bool,
 }
 
+/// Which test cases.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TestArgs {
+    /// Test cases, as Studio makes them of a thread
+    #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// An agent with a set of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EvalAgent {
@@ -531,6 +544,7 @@ impl Command {
                 | Self::New(_)
                 | Self::Serve(_)
                 | Self::Studio(_)
+                | Self::Test(_)
                 | Self::Worker(_)
         )
     }

@@ -31,6 +31,7 @@ pub mod setup;
 pub mod sheet;
 mod sheet_diff;
 mod studio;
+mod test;
 mod threads;
 mod trace;
 mod undo;
@@ -124,6 +125,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         | Command::New(_)
         | Command::Serve(_)
         | Command::Studio(_)
+        | Command::Test(_)
         | Command::Worker(_)
         | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")
@@ -144,6 +146,7 @@ pub fn without_home(
         Command::Keys(args) => keys::run(args, settings, &Console::new()),
         Command::Serve(args) => serve::run(args, settings, makers, &Console::new(), &|_| {}),
         Command::Studio(args) => studio::run(args, settings, makers, &Console::new()),
+        Command::Test(args) => test::run(args, makers, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -46,6 +46,7 @@ mod setup;
 mod sheet;
 mod snapshots;
 mod terminal;
+mod test_cases;
 mod tmux;
 mod tokens;
 mod trace_export;

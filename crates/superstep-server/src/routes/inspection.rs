@@ -1,5 +1,5 @@
 //! What user interfaces ask besides LangGraph's API, under `/superstep`: the inbox, the queue, budgets, and of a thread its
-//! interrupts, its tree of checkpoints, state diffs, what a fork would repeat, its trace and its labels.
+//! interrupts, its tree of checkpoints, state diffs, what a fork would repeat, a branch as a test case, its trace and its labels.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use crate::error::{ApiError, ApiResult};
 use crate::inspect::{self, DiffSide, InboxQuery};
 use crate::routes::paging::{page, paged};
 use crate::start::no_checkpoint;
+use crate::test_case::TestCase;
 use crate::wire::CheckpointId;
 use crate::{App, Shared, assistant, thread, wire};
 
@@ -33,6 +34,7 @@ pub(super) fn routes() -> Router<App> {
             "/superstep/threads/{thread_id}/fork/preview",
             post(fork_preview),
         )
+        .route("/superstep/threads/{thread_id}/case", get(case))
         .route("/superstep/threads/{thread_id}/trace", get(trace))
         .route("/superstep/threads/{thread_id}/labels", get(labels))
 }
@@ -160,6 +162,18 @@ async fn fork_preview(
     let found = found.ok_or_else(nothing_happened)?;
     let shown = inspect::fork_preview(&app, &graph, &id, found.id).await?;
     Ok(JsonBody(shown))
+}
+
+async fn case(
+    State(app): State<App>,
+    ThreadPath(id): ThreadPath,
+    query: QueryFields,
+) -> ApiResult<JsonBody<TestCase>> {
+    let graph = graph_of(&app, &id).await?;
+    let named = query.text("checkpoint_id");
+    let end = inspect::checkpoint_named(&app, &graph, &id, named).await?;
+    let end = end.ok_or_else(nothing_happened)?;
+    Ok(JsonBody(inspect::test_case(&app, &graph, &id, &end).await?))
 }
 
 async fn trace(State(app): State<App>, ThreadPath(id): ThreadPath) -> ApiResult<JsonBody<Json>> {

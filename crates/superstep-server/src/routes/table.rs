@@ -187,6 +187,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("get", "/superstep/threads/{thread_id}/tree", &[Read], "Inspection", "Get the checkpoints of a thread as a tree"),
     route("post", "/superstep/threads/{thread_id}/diff", &[Read], "Inspection", "Compare two states"),
     route("post", "/superstep/threads/{thread_id}/fork/preview", &[Read], "Inspection", "Get what a fork would do again"),
+    route("get", "/superstep/threads/{thread_id}/case", &[Read], "Inspection", "Get a branch as a test case"),
     route("get", "/superstep/threads/{thread_id}/trace", &[Read], "Inspection", "Get the trace of a thread"),
     route("get", "/superstep/threads/{thread_id}/labels", &[Read], "Inspection", "Get the labels in a state"),
     route("post", "/mcp", &[Read, Run, Answer], "MCP", "Send a message of the Model Context Protocol"),

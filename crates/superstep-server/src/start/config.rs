@@ -144,7 +144,7 @@ fn is_users(name: &str) -> bool {
 }
 
 /// Field in which nodes find who the caller is.
-const USER: &str = "langgraph_auth_user";
+pub(crate) const USER: &str = "langgraph_auth_user";
 
 fn nodes_of(graph: &Definition, list: Option<&NodeList>) -> ApiResult<BTreeSet<NodeName>> {
     let names = match list {

@@ -243,7 +243,7 @@ async fn what_a_session_gets_fits_to_the_document() {
         .post(&of_thread("/history"), &[thread], history)
         .await;
     checked.get(&of_thread("/history"), &[thread]).await;
-    for inner in ["interrupts", "tree", "trace", "labels"] {
+    for inner in ["interrupts", "tree", "case", "trace", "labels"] {
         checked.get(&own(inner), &[thread]).await;
     }
     checked.get(&of_thread("/storage"), &[thread]).await;

@@ -20,6 +20,21 @@ struct Order {
     lines: Vec<String>,
 }
 
+/// What an agent keeps of a model call next to the call.
+fn recorded_reply() -> Json {
+    json!({
+        "label": "call",
+        "model": "script:small",
+        "reply": {
+            "answer": { "content": "{\"ok\":true}", "tool_calls": [] },
+            "usage": { "input_tokens": 100, "output_tokens": 20, "cached_tokens": 0 },
+            "finish": "stop",
+            "model": "script:small",
+            "cost": { "nano_dollars": 7 },
+        },
+    })
+}
+
 /// Emits what an agent would: a model call with its cost, and a tool call of every class.
 async fn call(_: View<Order>, cx: NodeCx) -> Result<OrderUpdate, NodeError> {
     let span = |kind: &'static str, fields: Json| CallSpan {
@@ -29,6 +44,7 @@ async fn call(_: View<Order>, cx: NodeCx) -> Result<OrderUpdate, NodeError> {
         end: Timestamp(1_250),
         error: None,
         fields: fields.as_object().cloned().unwrap_or_else(Map::new),
+        result: (kind == "model").then(recorded_reply),
     };
     cx.emit(span(
         "model",
@@ -173,7 +189,7 @@ async fn nothing_of_another_tenant_is_shown() {
     let own = orders.waiting("1").await;
     let items = orders.client.get("/superstep/inbox").await.ok();
     assert_eq!(items.as_array().unwrap().len(), 1);
-    for endpoint in ["interrupts", "tree", "trace", "labels"] {
+    for endpoint in ["interrupts", "tree", "case", "trace", "labels"] {
         let path = format!("/superstep/threads/{id}/{endpoint}");
         let status = orders.client.get(&path).await.status;
         assert_eq!(status, StatusCode::NOT_FOUND, "{endpoint}");
@@ -419,6 +435,79 @@ async fn a_fork_preview_says_what_would_happen_twice() {
     assert_eq!(missing, StatusCode::UNPROCESSABLE_ENTITY);
     let unknown = preview(json!("nothing")).await.status;
     assert_eq!(unknown, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_case_has_what_callers_sent_and_what_the_models_replied() {
+    let orders = OrderClient::new().await;
+    let thread = orders.waiting("tea").await;
+    let input = json!({ "input": { "topic": "tea" } });
+    let open = orders.read(&thread, "case").await;
+    assert_eq!(open["graph_id"], "order");
+    assert_eq!(open["thread_id"], id_of(&thread));
+    assert_eq!(open["acts"], json!([input]));
+    let asked = &open["expected"]["asked"];
+    assert_eq!(asked[0]["node"], "approve");
+    assert_eq!(asked[0]["request"]["description"], "May it be shipped?");
+    assert_eq!(open["models"], json!(["script:small"]));
+    assert_eq!(
+        open["script"]["replies"],
+        json!([{
+            "at": "call", "json": { "ok": true }, "finish": "stop", "model": "script:small",
+            "usage": { "input_tokens": 100, "output_tokens": 20, "cached_tokens": 0 },
+            "cost": { "nano_dollars": 7 },
+        }])
+    );
+    assert_eq!(open["not_recovered"], json!([]));
+
+    orders.approve(&thread).await;
+    let done = orders.read(&thread, "case").await;
+    let answered = json!({ "asked": asked, "answers": [{ "to": 0, "value": true }] });
+    assert_eq!(done["acts"], json!([input, answered]));
+    assert_eq!(done["expected"]["asked"], json!([]));
+    assert_eq!(
+        done["expected"]["values"]["lines"],
+        json!(["called", "approved: true"])
+    );
+    let trace = orders.read(&thread, "trace").await;
+    assert!(
+        !trace.to_string().contains("tool_calls"),
+        "a trace has no text: {trace}"
+    );
+
+    // A fork where it waited asks again: the answer belongs to the other branch.
+    let history = orders.client.history(&thread).await;
+    for (at, replies) in [(1, 1), (2, 1)] {
+        let body =
+            json!({ "assistant_id": "order", "checkpoint_id": history[at]["checkpoint_id"] });
+        orders.client.wait(&thread, body).await;
+        let forked = orders.read(&thread, "case").await;
+        assert_eq!(forked["acts"], json!([input]), "{at}");
+        assert_eq!(forked["expected"]["asked"], *asked);
+        assert_eq!(
+            forked["script"]["replies"].as_array().unwrap().len(),
+            replies
+        );
+    }
+    let end = history[0]["checkpoint_id"].as_str().unwrap();
+    let old = orders
+        .read(&thread, &format!("case?checkpoint_id={end}"))
+        .await;
+    assert_eq!(old, done);
+    let path = format!("/superstep{thread}/case?checkpoint_id=nothing");
+    assert_eq!(orders.client.get(&path).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_case_says_what_it_does_not_repeat() {
+    let orders = OrderClient::new().await;
+    let thread = orders.waiting("tea").await;
+    let edit = json!({ "values": { "topic": "milk" } });
+    let path = format!("{thread}/state");
+    orders.client.post(&path, edit).await.ok();
+    let edited = orders.read(&thread, "case").await;
+    let lost = edited["not_recovered"].to_string();
+    assert!(lost.contains("edited from outside"), "{lost}");
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@ impl Time {
             end: self.now(),
             error: None,
             fields: Map::new(),
+            result: Some("only for a replay".into()),
         }
     }
 }

@@ -19,4 +19,4 @@ mod sorting;
 mod tones;
 
 pub(crate) use acceptance::{sent, with_one_approval};
-pub(crate) use kit::{mail, mbox, sends, triage_of, wants};
+pub(crate) use kit::{learns, mail, mbox, sends, triage_of, wants};

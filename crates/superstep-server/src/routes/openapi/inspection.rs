@@ -24,6 +24,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
             )]),
         ),
         ("ForkPreview", fork_preview()),
+        ("TestCase", test_case()),
         ("ThreadTrace", trace()),
         ("TraceSpan", span()),
         ("StateLabels", labels()),
@@ -277,6 +278,64 @@ fn fork_preview() -> Json {
         required(
             "interrupts",
             about(count(), "Interrupts that would be raised again"),
+        ),
+    ])
+}
+
+fn test_case() -> Json {
+    let interrupt = || {
+        object([
+            required("node", text()),
+            required("kind", text()),
+            required("request", any()),
+        ])
+    };
+    let answer = object([
+        required("to", about(count(), "Position in `asked`, from 0")),
+        required("value", any()),
+    ]);
+    let act = object([
+        optional("input", about(any(), "Input of a run")),
+        optional("context", about(any(), "Context of the run")),
+        optional(
+            "asked",
+            about(list(interrupt()), "Interrupts that were answered"),
+        ),
+        optional("answers", list(answer)),
+        optional(
+            "write",
+            about(any(), "What was written together with the answers"),
+        ),
+    ]);
+    let file = object([required("path", text()), required("base64", text())]);
+    let script = object([
+        required(
+            "replies",
+            about(list(fields()), "In the form of a script of `superstep-llm`"),
+        ),
+        optional("context_size", about(count(), "Not sent; add it by hand")),
+    ]);
+    let end = object([
+        required("asked", list(interrupt())),
+        required("values", any()),
+    ]);
+    object([
+        required("format", count()),
+        required("about", text()),
+        required("graph_id", text()),
+        required("thread_id", uuid()),
+        required("checkpoint_id", text()),
+        required("acts", about(list(act), "What callers did, in order")),
+        required("models", list(text())),
+        required("script", script),
+        optional(
+            "files",
+            about(list(file), "Not sent; for who stores the case"),
+        ),
+        required("expected", end),
+        required(
+            "not_recovered",
+            about(list(text()), "What the log does not hold"),
         ),
     ])
 }

@@ -209,6 +209,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("get", "/superstep/threads/{thread_id}/tree").query(&[Number("limit"), Text("before")]).returns(&[(200, Json("CheckpointTree"))]),
     op("post", "/superstep/threads/{thread_id}/diff").optional_body("StateDiffRequest").returns(&[(200, Json("StateDiff"))]),
     op("post", "/superstep/threads/{thread_id}/fork/preview").body("ForkPreviewRequest").returns(&[(200, Json("ForkPreview"))]),
+    op("get", "/superstep/threads/{thread_id}/case").query(&[Text("checkpoint_id")]).returns(&[(200, Json("TestCase"))]),
     op("get", "/superstep/threads/{thread_id}/trace").returns(&[(200, Json("ThreadTrace"))]),
     op("get", "/superstep/threads/{thread_id}/labels").query(&[Text("checkpoint_id")]).returns(&[(200, Json("StateLabels"))]),
     op("post", "/superstep/keys").body("ApiKeyCreate").returns(&[(201, Json("ApiKeyWithSecret"))]),
