@@ -238,7 +238,11 @@ impl AnalysisPrepareNode {
                 }
                 () => "the model only repeated itself",
             };
-            cx.emit_live(AgentEvent::Again { why: why.into() })?;
+            cx.emit_live(AgentEvent::Again {
+                why: why.into(),
+                attempt: 2,
+                attempts_max: 2,
+            })?;
             let again = format!("{prompt_text}\n\n{}", self.prompts.question());
             // A model that thinks before it speaks may have used up its tokens.
             let mut again = ask(again, Vec::new(), true);

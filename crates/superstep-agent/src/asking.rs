@@ -320,7 +320,15 @@ async fn watched(
         }
         match chunk {
             Chunk::Text(_) | Chunk::Reasoning(_) | Chunk::ToolCall { .. } => {}
-            Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
+            Chunk::Again {
+                why,
+                attempt,
+                attempts_max,
+            } => cx.emit_live(AgentEvent::Again {
+                why: why.into(),
+                attempt,
+                attempts_max,
+            })?,
             Chunk::End(reply) => return Ok(*reply),
         }
     }

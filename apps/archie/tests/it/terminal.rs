@@ -453,7 +453,7 @@ fn after_a_stream_that_broke_the_whole_answer_is_on_a_line_of_its_own() {
     terminal.shows(PROMPT);
     terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
     let screen = terminal.shows(ASKS);
-    assert!(screen.contains("asking again)"), "{screen}");
+    assert!(screen.contains("asking again (2 of 4)"), "{screen}");
     let is_whole = |line: &str| line.trim_end() == "Agent: Is ordering required?";
     assert!(screen.lines().any(is_whole), "{screen}");
     assert!(!screen.contains("Is ordeIs ordering"), "{screen}");

@@ -84,7 +84,7 @@ async fn ingest_once(
             terminal.line(&line(came));
         }
     };
-    let retried = |why: &str| terminal.aside(&format!("({why}; asking again)"));
+    let retried = |line: &str| terminal.aside(line);
     let came = ingest
         .run_reporting(app, mailboxes, began, tell, &retried)
         .await;
