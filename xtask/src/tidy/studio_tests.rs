@@ -31,10 +31,10 @@ fn names() -> Vec<String> {
 /// The files that a step runs by name.
 fn in_steps() -> Vec<&'static str> {
     let name = |action: &Action| match action {
-        Action::Cargo { args, .. } => match **args {
-            ["xtask", "studio", "browser", name, "--long"] => Some(name),
-            _ => None,
-        },
+        Action::Cargo {
+            args: ["xtask", "studio", "browser", name, "--long"],
+            ..
+        } => Some(*name),
         _ => None,
     };
     STEPS.iter().filter_map(|step| name(&step.action)).collect()

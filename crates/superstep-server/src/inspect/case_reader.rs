@@ -359,7 +359,7 @@ fn scripted(result: &Json) -> Option<(String, Json)> {
     let text = text_of(&answer["content"]);
     match serde_json::from_str::<Json>(&text) {
         // Only if the script writes the same text.
-        Ok(json) if (json.is_object() || json.is_array()) && json.to_string() == text => {
+        Ok(json) if (json.is_object() || json.is_array()) && json.to_string().as_str() == text => {
             line["json"] = json;
         }
         _ => line["text"] = text.into(),
