@@ -90,7 +90,10 @@ commands:
                                      --aegra  a Python 3.12 or newer, for Aegra to be among the peers
                                 tenants  the server's tenants while one of them floods it, into the same file; two minutes
                                 all  every other one, into results/bench.json
-  bench instructions [--json]   count instructions under valgrind; more than 2 % over the committed figures is an error
+  bench instructions|instructions-server [--json] [--record] [--strict]
+                                count instructions under valgrind; more than 2 % over the committed figures is an error
+                                --record  replace the committed figures
+                                --strict  also an error: the committed figures are of another compiler
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   weight [NAME...] [--record] [--json]
                                 build example programs from scratch: crates and CPU seconds, for each set of dependencies
@@ -420,6 +423,8 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 unknown => return Err(format!("`--against` takes peers, not `{unknown}`").into()),
             },
             Long("aegra") => args.aegra = Some(parser.value()?.string()?),
+            Long("record") => args.record = true,
+            Long("strict") => args.strict = true,
             Long("json") => args.json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),

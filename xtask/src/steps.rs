@@ -98,6 +98,20 @@ pub(crate) const STEPS: &[Step] = &[
     long("deploy", cargo(&["xtask", "deploy"])),
     short("studio", cargo(&["xtask", "studio", "check"])),
     short("tests", Action::Tests),
+    short(
+        "instructions",
+        cargo(&["xtask", "bench", "instructions", "--strict", "--json"]),
+    ),
+    long(
+        "instructions, server",
+        cargo(&[
+            "xtask",
+            "bench",
+            "instructions-server",
+            "--strict",
+            "--json",
+        ]),
+    ),
     short("studio browser", cargo(&["xtask", "studio", "browser"])),
     short("book in a browser", cargo(&["xtask", "book", "--browser"])),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),

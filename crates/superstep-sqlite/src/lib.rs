@@ -109,6 +109,9 @@ pub struct Options {
     pub wal_pages: u32,
     /// How long to wait while another process writes. Default: 5 seconds.
     pub busy_timeout: Duration,
+    /// Longest transaction after which a caller still writes on its own executor, which saves a round trip to a thread. After a
+    /// longer one the disk counts as slow, and the thread writes until a transaction is short again. Default: 500 microseconds.
+    pub caller_write_max: Duration,
 }
 
 impl Default for Options {
@@ -118,6 +121,7 @@ impl Default for Options {
             cache_kib: 16 * 1024,
             wal_pages: 2_000,
             busy_timeout: Duration::from_secs(5),
+            caller_write_max: Duration::from_micros(500),
         }
     }
 }
@@ -143,7 +147,7 @@ impl Sqlite {
         let connection = schema::open_in_memory()?;
         Ok(Self {
             readers: None,
-            writer: Arc::new(Writer::new(connection, Options::default().busy_timeout)?),
+            writer: Arc::new(Writer::new(connection, &Options::default())?),
             path: None,
             is_checked: Arc::new(AtomicBool::new(true)),
             is_queue_owned: Arc::default(),
@@ -157,7 +161,7 @@ impl Sqlite {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             readers: Some(Arc::new(ReaderPool::new(readers)?)),
-            writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
+            writer: Arc::new(Writer::new(writer, options)?),
             path: Some(path.to_owned()),
             is_checked: Arc::default(),
             is_queue_owned: Arc::default(),

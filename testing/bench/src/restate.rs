@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use services::database::ask;
 use superstep::Runtime;
 use superstep::driver::QueuedRequest;
 
@@ -21,7 +22,6 @@ use super::contest::{
     CPU_PER_RUN, MS_PER_RUN, Measured, P50, P99, POSTGRES_CPU_PER_RUN, RESTATE_CPU_PER_RUN,
     RUNS_PER_SECOND, quantile,
 };
-use super::database::ask;
 use super::findings::{Findings, Which};
 use super::lab::Lab;
 use super::ours::worker;
