@@ -36,9 +36,13 @@ pub(crate) async fn answer(
     let by: Vec<Option<&[u8]>> = answers.iter().map(by).collect();
     let at: Vec<i64> = answers.iter().map(|answer| answer.at.0).collect();
     let (tenant, name, given) = (thread.tenant(), thread.name(), number(answers.len() as u64));
-    let (sql, number) = (place.address(ANSWER), place.id);
+    let number = place.id;
     let params: Params<'_> = &[&tenant, &name, &number, &given, &ids, &bodies, &by, &at];
-    match places.pool.write(&sql, params).await {
+    match places
+        .pool
+        .write_by_key(&place.statement(ANSWER, params))
+        .await
+    {
         Ok(rows) if rows.is_empty() => {
             places.forget(thread);
             Err(no_thread(thread).into())
