@@ -43,6 +43,7 @@ mod cache;
 mod commit;
 mod fault;
 mod list;
+mod numbers;
 mod queue_owner;
 mod read;
 mod reader_pool;
@@ -78,6 +79,7 @@ use superstep_core::store::Store;
 use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
+use crate::numbers::Numbers;
 use crate::reader_pool::ReaderPool;
 use crate::work::Setting;
 use crate::writer::Writer;
@@ -90,6 +92,7 @@ pub struct Sqlite {
     // Declared before the writer, so the last connection to close is one that can checkpoint the write-ahead log.
     readers: Option<Arc<ReaderPool>>,
     writer: Arc<Writer>,
+    numbers: Arc<Numbers>,
     path: Option<PathBuf>,
     /// Whether the file was checked for damage since it was opened.
     is_checked: Arc<AtomicBool>,
@@ -148,6 +151,7 @@ impl Sqlite {
         Ok(Self {
             readers: None,
             writer: Arc::new(Writer::new(connection, &Options::default())?),
+            numbers: Arc::default(),
             path: None,
             is_checked: Arc::new(AtomicBool::new(true)),
             is_queue_owned: Arc::default(),
@@ -162,6 +166,7 @@ impl Sqlite {
         Ok(Self {
             readers: Some(Arc::new(ReaderPool::new(readers)?)),
             writer: Arc::new(Writer::new(writer, options)?),
+            numbers: Arc::default(),
             path: Some(path.to_owned()),
             is_checked: Arc::default(),
             is_queue_owned: Arc::default(),
@@ -295,13 +300,14 @@ impl Checkpointer for Sqlite {
 
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         let (who, commit) = (Some(commit.thread.clone()), commit.clone());
-        let save = move |db: &_| commit::save(db, &commit);
+        let numbers = self.numbers.clone();
+        let save = move |db: &_| commit::save(db, &numbers, &commit);
         Box::pin(async move { Ok(self.ask(who, Setting::Transaction, save).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
-        let record = record.clone();
-        let store = move |db: &_| commit::record(db, record);
+        let (record, numbers) = (record.clone(), self.numbers.clone());
+        let store = move |db: &_| commit::record(db, &numbers, record);
         Box::pin(async move { Ok(self.ask(None, Setting::Statement, store).await?) })
     }
 
