@@ -11,7 +11,8 @@ pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 /// `inner` does. With `through`, each goes through a method of that name, which is given the work and may do something
 /// before it, after it, or instead of it.
 ///
-/// An operation that is neither written nor named does not compile, so nobody forgets one that is new.
+/// An operation that is neither written nor named does not compile, so nobody forgets one that is new. The exception is
+/// `answer_and_load`, which without either is the `answer` and the `load` of the wrapper.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,6 +79,13 @@ macro_rules! forward {
         $crate::forward! {
             @method $($hook)?,
             answer(thread: &'a $crate::forward::ThreadId, answers: &'a [$crate::forward::Answer]) -> ()
+        }
+    };
+    (@answer_and_load $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            answer_and_load(thread: &'a $crate::forward::ThreadId, answers: &'a [$crate::forward::Answer])
+                -> Option<$crate::forward::Loaded>
         }
     };
     (@load $($hook:ident)?) => {

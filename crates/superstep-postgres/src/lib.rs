@@ -271,6 +271,14 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(owner::answer(&self.places, thread, answers).await?) })
     }
 
+    fn answer_and_load<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move { Ok(owner::answer_and_load(&self.places, thread, answers).await?) })
+    }
+
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
         Box::pin(async move { Ok(read::load(&self.places, thread).await?) })
     }

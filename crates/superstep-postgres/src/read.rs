@@ -42,9 +42,14 @@ async fn load_from(
         .pool
         .read_by_key(&place.statement(LOAD, params))
         .await?;
+    loaded(&rows, thread)
+}
+
+/// Reads a thread from the rows of [`LOAD`].
+pub(crate) fn loaded(rows: &[Row], thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
     let mut loaded = Loaded::default();
     let mut is_there = false;
-    for row in &rows {
+    for row in rows {
         match row.get::<_, i32>(0) {
             0 => {
                 loaded.head = head(row, 1)?;
@@ -65,8 +70,8 @@ async fn load_from(
     Ok(is_there.then_some(loaded))
 }
 
-/// Columns: part, five numbers, an id, a body, two more.
-const LOAD: &str = "
+/// Columns: part, five numbers, an id, a body, two more. Parameters: tenant, name, the thread's number.
+pub(crate) const LOAD: &str = "
     WITH head AS MATERIALIZED (
         SELECT epoch, seq, status, recoveries, answers FROM thread
         WHERE tenant = $1 AND name = $2 AND id = $3),

@@ -1,8 +1,8 @@
 //! The numbers of threads that this process writes, so that a commit need not look them up by name.
 //!
 //! A number may be wrong: the transaction that created the thread was rolled back, or another process forgot the thread and its
-//! number went to another one. So a statement that uses a number compares the name too, inside the write, and whoever gets no
-//! row looks the thread up. A tenant keeps its number, because tenants are never deleted.
+//! number went to another one. So a statement that uses a number compares the name too, inside the write. If it finds
+//! no row, its caller looks the thread up. A tenant keeps its number, because tenants are never deleted.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

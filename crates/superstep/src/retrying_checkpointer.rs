@@ -61,6 +61,15 @@ impl RetryingCheckpointer {
             .await
     }
 
+    pub(crate) async fn answer_and_load(
+        &self,
+        thread: &ThreadId,
+        answers: &[Answer],
+    ) -> CheckpointResult<Option<Loaded>> {
+        self.ask("answer", || self.store.answer_and_load(thread, answers))
+            .await
+    }
+
     pub(crate) async fn request_cancel(&self, thread: &ThreadId) -> CheckpointResult<()> {
         self.ask("cancel", || self.store.request_cancel(thread))
             .await

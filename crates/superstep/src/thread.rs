@@ -370,10 +370,10 @@ impl<S: State> Thread<S> {
         let RequestEnd { run, seq, driven } = end;
         let (outcome, state) = match driven {
             Some((outcome, driven)) => {
-                let state = match driven.state::<S>() {
-                    Some(state) => state.clone(),
+                let state = match driven.into_state::<S>() {
+                    Ok(state) => state,
                     // Some channels are not stored, or the run was driven with another graph of the same name.
-                    None => driven.values().decode()?,
+                    Err(driven) => driven.values().decode()?,
                 };
                 (outcome, state)
             }

@@ -20,6 +20,9 @@ pub(crate) struct Kept {
     _database: Option<Database>,
 }
 
+/// Opens an empty store.
+pub(crate) type OpenStore = fn(&Executor) -> anyhow::Result<Kept>;
+
 impl Kept {
     fn new(runtime: Runtime) -> Self {
         Self {

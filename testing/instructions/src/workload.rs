@@ -7,7 +7,7 @@ use superstep::run::{StreamEventBody, StreamMode};
 use superstep::{DriveError, Event, GraphBuilder, Seq};
 use tokio::task::JoinSet;
 
-use crate::stores::{memory, postgres, sqlite};
+use crate::stores::{OpenStore, memory, postgres, sqlite};
 
 /// A workload: what one unit of it is called, and the function that does this many rounds and returns how many units they are.
 /// What the function does besides its rounds must not depend on their number.
@@ -25,27 +25,27 @@ pub(crate) const ALL: &[Workload] = &[
     Workload {
         unit: "superstep",
         rounds: 50,
-        run: |executor, rounds| supersteps(executor, rounds, &*memory(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, memory),
     },
     Workload {
         unit: "superstep on SQLite",
         rounds: 25,
-        run: |executor, rounds| supersteps(executor, rounds, &*sqlite(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, sqlite),
     },
     Workload {
         unit: "superstep on PostgreSQL, in the client",
         rounds: 25,
-        run: |executor, rounds| supersteps(executor, rounds, &*postgres(executor)?),
+        run: |executor, rounds| supersteps(executor, rounds, postgres),
     },
     Workload {
         unit: "fan-out task",
         rounds: 1,
-        run: |executor, rounds| fan_out_tasks(executor, rounds, &*memory(executor)?),
+        run: |executor, rounds| fan_out_tasks(executor, rounds, memory),
     },
     Workload {
         unit: "fan-out task on SQLite",
         rounds: 1,
-        run: |executor, rounds| fan_out_tasks(executor, rounds, &*sqlite(executor)?),
+        run: |executor, rounds| fan_out_tasks(executor, rounds, sqlite),
     },
     Workload {
         unit: "superstep seen by a watcher of updates",
@@ -65,17 +65,17 @@ pub(crate) const ALL: &[Workload] = &[
     Workload {
         unit: "answer",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &*memory(executor)?),
+        run: |executor, rounds| answers(executor, rounds, memory),
     },
     Workload {
         unit: "answer on SQLite",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &*sqlite(executor)?),
+        run: |executor, rounds| answers(executor, rounds, sqlite),
     },
     Workload {
         unit: "answer on PostgreSQL, in the client",
         rounds: ANSWERS,
-        run: |executor, rounds| answers(executor, rounds, &*postgres(executor)?),
+        run: |executor, rounds| answers(executor, rounds, postgres),
     },
     Workload {
         unit: "state read of a thread of 20 supersteps",
@@ -134,16 +134,16 @@ const BRANCH: SendTo<u64> = SendTo::new("branch");
 const WATCHERS: u64 = 100;
 const ANSWERS: u64 = 25;
 
-fn supersteps(executor: &Executor, rounds: u64, runtime: &Runtime) -> anyhow::Result<u64> {
-    let graph = chain()?;
+fn supersteps(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, chain()?);
     for number in 0..rounds {
-        executor.block_on(run_chain(runtime, &graph, number))?;
+        executor.block_on(run_chain(&runtime, &graph, number))?;
     }
     Ok(rounds * NODES)
 }
 
-fn fan_out_tasks(executor: &Executor, rounds: u64, runtime: &Runtime) -> anyhow::Result<u64> {
-    let graph = fan()?;
+fn fan_out_tasks(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, fan()?);
     for number in 0..rounds {
         executor.block_on(async {
             let thread = runtime.thread(&graph, name(number))?;
@@ -214,8 +214,8 @@ async fn say_all(thread: &Thread<Talk>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answers(executor: &Executor, rounds: u64, runtime: &Runtime) -> anyhow::Result<u64> {
-    let graph = approval()?;
+fn answers(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, approval()?);
     let waiting: Vec<_> = (0..2 * ANSWERS)
         .map(|number| {
             let thread = runtime.thread(&graph, name(number))?;

@@ -209,7 +209,9 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         run_that_ends_is_told_no_answers,
         retry_of_a_pause_is_told_as_before,
         closed_answers_are_not_told,
-        answer_that_races_a_pause_is_not_lost;
+        answer_that_races_a_pause_is_not_lost,
+        answers_are_in_what_is_loaded_with_them,
+        refused_answers_load_nothing;
     glance:
         glance_at_no_thread_is_none,
         glance_shows_where_a_thread_stands,

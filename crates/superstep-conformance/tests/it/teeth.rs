@@ -299,6 +299,14 @@ fn every_defect_of_a_checkpointer_is_caught() {
             &["answer::pause_that_has_seen_every_answer_is_one"],
         ),
         (
+            Defect::LoadedBeforeItsAnswers,
+            &["answer::answers_are_in_what_is_loaded_with_them"],
+        ),
+        (
+            Defect::RefusedAnswersLoaded,
+            &["answer::refused_answers_load_nothing"],
+        ),
+        (
             Defect::QuestionsNewestFirst,
             &["list::questions_are_oldest_first"],
         ),

@@ -532,6 +532,9 @@ struct Listed {
     lifetime: Option<ThreadLifetime>,
 }
 
+/// Number of released tasks from which one pass over all records is cheaper than a search for each task.
+const MANY: usize = 16;
+
 impl Thread {
     fn new(at: Timestamp) -> Self {
         Self {
@@ -595,9 +598,7 @@ impl Thread {
         for id in &commit.closed {
             self.close(*id, seq);
         }
-        for released in &commit.released {
-            self.release(*released);
-        }
+        self.release(&commit.released);
         if let Some(listing) = &commit.listing {
             self.listing.update(listing);
         }
@@ -648,15 +649,27 @@ impl Thread {
         }
     }
 
-    fn release(&mut self, released: Released) {
-        match released.which {
-            ReleasedRecords::Result => {
-                self.records.remove(&(released.task, RESULT_KEY.to_owned()));
-            }
-            ReleasedRecords::All => {
-                for row in self.records_of(released.task) {
-                    self.records.remove(&(row.task, row.key));
-                }
+    fn release(&mut self, released: &[Released]) {
+        let tasks_of = |which| {
+            let those = released.iter().filter(move |one| one.which == which);
+            those.map(|one| one.task)
+        };
+        for task in tasks_of(ReleasedRecords::Result) {
+            self.records.remove(&(task, RESULT_KEY.to_owned()));
+        }
+        let mut whole: Vec<TaskId> = tasks_of(ReleasedRecords::All).collect();
+        if whole.len() >= MANY {
+            whole.sort_unstable();
+            self.records
+                .retain(|(task, _), _| whole.binary_search(task).is_err());
+            return;
+        }
+        for task in whole {
+            let from_task = self.records.range((task, String::new())..);
+            let keys = from_task.map(|(key, _)| key);
+            let keys: Vec<_> = keys.take_while(|(of, _)| *of == task).cloned().collect();
+            for key in keys {
+                self.records.remove(&key);
             }
         }
     }

@@ -97,6 +97,19 @@ pub trait Checkpointer: Send + Sync + 'static {
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
+    /// Stores answers like [`Checkpointer::answer`], then loads the thread like [`Checkpointer::load`], answers included. Loads nothing
+    /// if the answers are refused. Default: one call after the other. A store behind a network can save a round trip.
+    fn answer_and_load<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move {
+            self.answer(thread, answers).await?;
+            self.load(thread).await
+        })
+    }
+
     /// Loads everything needed to open a thread at its head; `None` if there never was such a thread. A deleted thread is a
     /// head with status [`Status::Deleted`] and nothing else.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>>;

@@ -79,6 +79,9 @@ pub(crate) enum Defect {
     ReleaseDropsEveryTask,
     ClosedQuestionsLoaded,
     SeenAnswersForgotten,
+    /// The thread is loaded before the answers are stored.
+    LoadedBeforeItsAnswers,
+    RefusedAnswersLoaded,
     QuestionsNewestFirst,
     QuestionsOfEveryThread,
     AnsweredIsOpen,
