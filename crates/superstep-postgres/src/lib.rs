@@ -226,6 +226,10 @@ impl RequestQueue for Postgres {
         Box::pin(async move { Ok(request_queue::sweep(&self.pool, before, limit).await?) })
     }
 
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(request_queue::erase_tenant(&self.pool, tenant).await?) })
+    }
+
     fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
         Box::pin(async move { Ok(Some(request_queue::now(&self.pool).await?)) })
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
+use superstep::driver::RequestQueue;
 use superstep::error::CheckpointError;
 use superstep::registry::{ErasedRows, Registry};
 use superstep::store::{Search, Store, StoreError};
@@ -20,6 +21,8 @@ pub struct TenantData<'a> {
     pub store: Option<&'a dyn Store>,
     /// Files of threads, if there are any.
     pub files: Option<&'a dyn ThreadFiles>,
+    /// Requests to the workers of a cluster, if there is one.
+    pub queue: Option<&'a dyn RequestQueue>,
 }
 
 impl fmt::Debug for TenantData<'_> {
@@ -41,6 +44,8 @@ pub struct ErasedTenant {
     pub items: u64,
     /// Rows of the registry.
     pub rows: ErasedRows,
+    /// Requests to the workers of a cluster, with the replies to them.
+    pub requests: u64,
 }
 
 /// Why a tenant was not erased as a whole. What was deleted stays deleted, and a second call deletes the rest.
@@ -74,6 +79,10 @@ pub async fn erase_tenant(
 ) -> Result<ErasedTenant, ErasureError> {
     let mut erased = ErasedTenant::default();
     erased.add(data.registry.erase_tenant(tenant).await?);
+    // Before the threads, so that no worker creates one again for a request that waits.
+    if let Some(queue) = data.queue {
+        erased.requests = queue.erase_tenant(tenant).await?;
+    }
     erased.threads = erase_threads(data, tenant).await?;
     if let Some(store) = data.store {
         erased.items = erase_items(store, tenant, now).await?;

@@ -1,13 +1,10 @@
 //! `archie erase`: deletes everything of a tenant.
 
-use std::sync::Arc;
-
 use anyhow::bail;
 use archie_agent::clock::now;
 use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
 use serde_json::json;
-use superstep::registry::Registry;
 use superstep_server::{ErasedTenant, TenantData, erase_tenant};
 
 use crate::app::{App, connect, open_sqlite};
@@ -56,24 +53,32 @@ pub(super) async fn run(
 
 async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
     let files = AgentFiles::of(app);
-    let (registry, sqlite): (Arc<dyn Registry>, _) = match &app.settings.store {
+    match &app.settings.store {
         Store::Sqlite(path) => {
             let sqlite = open_sqlite(path)?;
-            (Arc::new(sqlite.clone()), Some(sqlite))
+            let data = TenantData {
+                checkpointer: &sqlite,
+                registry: &sqlite,
+                store: Some(&sqlite),
+                files: Some(&files),
+                queue: None,
+            };
+            let erased = erase_tenant(&data, tenant, now()).await?;
+            sqlite.compact().await?;
+            Ok(erased)
         }
-        Store::Postgres(url) => (Arc::new(connect(url).await?), None),
-    };
-    let data = TenantData {
-        checkpointer: &**app.store(),
-        registry: &*registry,
-        store: Some(&*app.memory),
-        files: Some(&files),
-    };
-    let erased = erase_tenant(&data, tenant, now()).await?;
-    if let Some(sqlite) = sqlite {
-        sqlite.compact().await?;
+        Store::Postgres(url) => {
+            let postgres = connect(url).await?;
+            let data = TenantData {
+                checkpointer: &postgres,
+                registry: &postgres,
+                store: Some(&postgres),
+                files: Some(&files),
+                queue: Some(&postgres),
+            };
+            Ok(erase_tenant(&data, tenant, now()).await?)
+        }
     }
-    Ok(erased)
 }
 
 fn summary(erased: &ErasedTenant) -> String {
@@ -84,6 +89,7 @@ fn summary(erased: &ErasedTenant) -> String {
         (rows.assistants, "assistant"),
         (rows.crons, "cron"),
         (rows.deliveries, "delivery"),
+        (erased.requests, "request"),
         (rows.api_keys, "API key"),
         (erased.items, "item"),
     ];
@@ -114,5 +120,6 @@ fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
         "deliveries": rows.deliveries,
         "apiKeys": rows.api_keys,
         "requestKeys": rows.request_keys,
+        "requests": erased.requests,
     })
 }

@@ -83,6 +83,7 @@ async fn no_byte_of_an_erased_tenant_is_left() {
         registry: &store,
         store: Some(&store),
         files: Some(&files),
+        queue: None,
     };
     let erased = erase_tenant(&data, "acme", now).await.unwrap();
     assert_eq!(
