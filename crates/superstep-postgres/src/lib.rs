@@ -156,11 +156,6 @@ impl Postgres {
         })
     }
 
-    /// Deletes expired results from the node cache. Returns how many there were.
-    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
-        Ok(cache::sweep(&self.pool, now).await?)
-    }
-
     /// Returns the size of the tables and their indexes on disk, in bytes.
     pub async fn bytes(&self) -> CheckpointResult<u64> {
         let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8
@@ -200,6 +195,14 @@ impl NodeCache for Postgres {
 
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move { Ok(cache::clear(&self.pool, prefix).await?) })
+    }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(cache::clear_tenant(&self.pool, tenant).await?) })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(cache::sweep(&self.pool, now, limit).await?) })
     }
 }
 

@@ -520,12 +520,15 @@ impl HandlerState {
         Ok(rows.into_iter().next().map(|row| row.graph))
     }
 
-    /// Deletes requests that were due longer ago than this.
+    /// Deletes requests that were due longer ago than this, and results of cached nodes that have expired.
     pub(crate) async fn sweep(&self, requests_kept: Duration) -> Result<(), DriveError> {
         let now = self.authority_now().await?;
         let kept_ms = i64::try_from(requests_kept.as_millis()).unwrap_or(i64::MAX);
         let before = Timestamp(now.0.saturating_sub(kept_ms));
-        while self.queue.sweep(before, SWEPT_AT_ONCE).await? >= u64::from(SWEPT_AT_ONCE) {}
+        let all = u64::from(SWEPT_AT_ONCE);
+        while self.queue.sweep(before, SWEPT_AT_ONCE).await? >= all {}
+        let (cache, now) = (self.runtime.cache(), self.runtime.now());
+        while cache.sweep(now, SWEPT_AT_ONCE).await? >= all {}
         Ok(())
     }
 
@@ -649,7 +652,7 @@ pub(crate) fn wait_ms(now: Timestamp, until: Timestamp) -> u64 {
     u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)
 }
 
-/// Number of requests that are deleted in one statement.
+/// Number of requests, and of results, that are deleted in one statement.
 const SWEPT_AT_ONCE: u32 = 1_000;
 /// Maximum number of cached requests.
 const ORDERS_MAX: usize = 4_096;

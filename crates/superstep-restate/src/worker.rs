@@ -304,7 +304,7 @@ async fn keep_up(desk: Arc<HandlerState>, requests_kept: Duration) {
     loop {
         tokio::time::sleep(UPKEEP_EVERY).await;
         if let Err(error) = desk.sweep(requests_kept).await {
-            tracing::warn!(%error, "old requests were not deleted");
+            tracing::warn!(%error, "old requests and expired node results were not deleted");
         }
     }
 }

@@ -66,6 +66,9 @@ async fn keep_up(app: Weak<Shared>) {
         {
             tracing::warn!(%error, "expired items were not deleted");
         }
+        if let Err(error) = sweep_cache(&app).await {
+            tracing::warn!(%error, "expired node results were not deleted");
+        }
         if let Err(error) = sweep_registry(&app).await {
             tracing::warn!(
                 ?error,
@@ -73,6 +76,14 @@ async fn keep_up(app: Weak<Shared>) {
             );
         }
     }
+}
+
+/// Deletes the results of cached nodes that have expired.
+async fn sweep_cache(app: &Shared) -> CheckpointResult<()> {
+    let now = app.runtime.now();
+    let sweep = || app.runtime.cache().sweep(now, SWEPT_AT_ONCE);
+    while sweep().await? >= u64::from(SWEPT_AT_ONCE) {}
+    Ok(())
 }
 
 /// Deletes request keys that have expired, and deliveries that were confirmed long ago.

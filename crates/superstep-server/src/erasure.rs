@@ -3,7 +3,7 @@
 use std::fmt;
 
 use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
-use superstep::driver::RequestQueue;
+use superstep::driver::{NodeCache, RequestQueue};
 use superstep::error::CheckpointError;
 use superstep::registry::{ErasedRows, Registry};
 use superstep::store::{Search, Store, StoreError};
@@ -23,6 +23,8 @@ pub struct TenantData<'a> {
     pub files: Option<&'a dyn ThreadFiles>,
     /// Requests to the workers of a cluster, if there is one.
     pub queue: Option<&'a dyn RequestQueue>,
+    /// Results of cached nodes, if they are shared. A process that caches in its own memory clears its own.
+    pub cache: Option<&'a dyn NodeCache>,
 }
 
 impl fmt::Debug for TenantData<'_> {
@@ -46,6 +48,8 @@ pub struct ErasedTenant {
     pub rows: ErasedRows,
     /// Requests to the workers of a cluster, with the replies to them.
     pub requests: u64,
+    /// Results of cached nodes.
+    pub cached: u64,
 }
 
 /// Why a tenant was not erased as a whole. What was deleted stays deleted, and a second call deletes the rest.
@@ -69,9 +73,7 @@ pub enum ErasureError {
 }
 
 /// Deletes everything of a tenant except its audit log: its API keys and crons first, so that nothing new begins, then its threads, and
-/// its items. Runs in progress lose their threads and stop.
-///
-/// Results that [nodes cached](superstep::GraphBuilder::cache) for the tenant are not deleted. They expire.
+/// its items and its cached results. Runs in progress lose their threads and stop.
 pub async fn erase_tenant(
     data: &TenantData<'_>,
     tenant: &str,
@@ -86,6 +88,9 @@ pub async fn erase_tenant(
     erased.threads = erase_threads(data, tenant).await?;
     if let Some(store) = data.store {
         erased.items = erase_items(store, tenant, now).await?;
+    }
+    if let Some(cache) = data.cache {
+        erased.cached = cache.clear_tenant(tenant).await?;
     }
     // A run that was in progress may have added a delivery to its webhook.
     erased.add(data.registry.erase_tenant(tenant).await?);

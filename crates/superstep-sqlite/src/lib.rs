@@ -164,11 +164,6 @@ impl Sqlite {
         })
     }
 
-    /// Deletes expired results from the node cache. Returns how many there were.
-    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
-        Ok(self.write(move |db| cache::sweep(db, now)).await?)
-    }
-
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
@@ -259,6 +254,19 @@ impl NodeCache for Sqlite {
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
         let prefix = prefix.to_owned();
         Box::pin(async move { Ok(self.write(move |db| cache::clear(db, &prefix)).await?) })
+    }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| cache::clear_tenant(db, &tenant))
+                .await?)
+        })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.write(move |db| cache::sweep(db, now, limit)).await?) })
     }
 }
 

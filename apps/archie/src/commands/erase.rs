@@ -62,6 +62,7 @@ async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
                 store: Some(&sqlite),
                 files: Some(&files),
                 queue: None,
+                cache: Some(&sqlite),
             };
             let erased = erase_tenant(&data, tenant, now()).await?;
             sqlite.compact().await?;
@@ -75,6 +76,7 @@ async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
                 store: Some(&postgres),
                 files: Some(&files),
                 queue: Some(&postgres),
+                cache: Some(&postgres),
             };
             Ok(erase_tenant(&data, tenant, now()).await?)
         }
@@ -92,6 +94,7 @@ fn summary(erased: &ErasedTenant) -> String {
         (erased.requests, "request"),
         (rows.api_keys, "API key"),
         (erased.items, "item"),
+        (erased.cached, "cached result"),
     ];
     let there = kinds.into_iter().filter(|(count, _)| *count > 0);
     let there: Vec<String> = there
@@ -121,5 +124,6 @@ fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
         "apiKeys": rows.api_keys,
         "requestKeys": rows.request_keys,
         "requests": erased.requests,
+        "cachedResults": erased.cached,
     })
 }

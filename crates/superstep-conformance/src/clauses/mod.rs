@@ -547,6 +547,8 @@ const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {
         result_is_found_until_it_expires,
         put_replaces_a_result_and_its_end,
         clear_forgets_what_begins_so_and_nothing_else,
+        clear_tenant_forgets_the_results_of_one_tenant,
+        sweep_deletes_what_has_expired,
         hostile_and_long_keys_are_only_keys;
 };
 

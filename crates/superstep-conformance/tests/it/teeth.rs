@@ -661,6 +661,30 @@ fn every_defect_of_a_cache_is_caught() {
             CacheDefect::KeysFoldCase,
             &["cache::hostile_and_long_keys_are_only_keys"],
         ),
+        (
+            CacheDefect::TenantClearedByPrefix,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::TenantFoundAnywhere,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::UnnamedTenantIsAll,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::SweepIgnoresLimit,
+            &["cache::sweep_deletes_what_has_expired"],
+        ),
+        (
+            CacheDefect::SweepTakesWhatLasts,
+            &["cache::sweep_deletes_what_has_expired"],
+        ),
+        (
+            CacheDefect::SweepKeepsBytes,
+            &["cache::sweep_deletes_what_has_expired"],
+        ),
     ] {
         let report = block_on(node_cache(async || BrokenCache::new(defect)));
         assert_caught(&format!("{defect:?}"), clauses, &report);

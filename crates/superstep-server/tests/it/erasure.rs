@@ -84,6 +84,7 @@ async fn no_byte_of_an_erased_tenant_is_left() {
         store: Some(&store),
         files: Some(&files),
         queue: None,
+        cache: Some(&store),
     };
     let erased = erase_tenant(&data, "acme", now).await.unwrap();
     assert_eq!(
