@@ -1154,7 +1154,7 @@ impl ServeProcess {
     }
 
     /// Starts the program that this command runs, with further options.
-    fn with(command: Command, options: &[&str]) -> Self {
+    pub(crate) fn with(command: Command, options: &[&str]) -> Self {
         Self::by("serve", command, options)
     }
 
