@@ -172,7 +172,11 @@ macro_rules! forward {
     (@expired $($hook:ident)?) => {
         $crate::forward! {
             @method $($hook)?,
-            expired(now: $crate::forward::Timestamp, limit: u32) -> Vec<$crate::forward::ExpiredThread>
+            expired(
+                now: $crate::forward::Timestamp,
+                after: Option<&'a $crate::forward::ExpiredThread>,
+                limit: u32
+            ) -> Vec<$crate::forward::ExpiredThread>
         }
     };
     (@export $($hook:ident)?) => {

@@ -379,12 +379,13 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, limit).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, after, limit).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

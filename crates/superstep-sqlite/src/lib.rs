@@ -471,12 +471,15 @@ impl Checkpointer for Sqlite {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(self.list(move |db| list::expired(db, now, limit)).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        let after = after.cloned();
+        let list = move |db: &_| list::expired(db, now, after.as_ref(), limit);
+        Box::pin(async move { Ok(self.list(list).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

@@ -124,9 +124,11 @@ impl RetryingCheckpointer {
     pub(crate) async fn expired(
         &self,
         now: Timestamp,
+        after: Option<&ExpiredThread>,
         limit: u32,
     ) -> CheckpointResult<Vec<ExpiredThread>> {
-        self.ask("expired", || self.store.expired(now, limit)).await
+        self.ask("expired", || self.store.expired(now, after, limit))
+            .await
     }
 
     pub(crate) async fn delete(&self, thread: &ThreadId) -> CheckpointResult<()> {

@@ -263,6 +263,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         endless_lifetime_is_never_over,
         running_thread_does_not_expire,
         expired_spans_tenants_and_stops_at_the_limit,
+        expired_by_page,
         copy_takes_the_lifetime,
         archive_has_no_lifetime,
         deleted_thread_has_no_lifetime,

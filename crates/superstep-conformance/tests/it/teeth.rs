@@ -453,6 +453,8 @@ fn every_defect_of_threads_as_rows_is_caught() {
             Defect::ExpiredOfUnnamedTenantOnly,
             &["threads::expired_spans_tenants_and_stops_at_the_limit"],
         ),
+        (Defect::ExpiredComparesEnds, &["threads::expired_by_page"]),
+        (Defect::ExpiredBeginsAgain, &["threads::expired_by_page"]),
         (
             Defect::CopyLosesLifetime,
             &["threads::copy_takes_the_lifetime"],

@@ -378,12 +378,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(self.of_all(move |memory| at_once(memory.expired(now, limit))))
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.of_all(move |memory| at_once(memory.expired(now, after, limit))))
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

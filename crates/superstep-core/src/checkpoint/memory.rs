@@ -332,17 +332,22 @@ impl Checkpointer for Memory {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
         Box::pin(async move {
             let threads = self.lock();
-            let over = threads
+            let mut over: Vec<_> = threads
                 .iter()
-                .filter_map(|(id, thread)| thread.expired(id, now));
-            Ok(over.take(limit as usize).collect())
+                .filter_map(|(id, thread)| thread.expired(id, now))
+                .filter(|found| after.is_none_or(|after| found > after))
+                .collect();
+            over.sort();
+            over.truncate(limit as usize);
+            Ok(over)
         })
     }
 
@@ -851,6 +856,7 @@ impl Thread {
     fn expired(&self, id: &ThreadId, now: Timestamp) -> Option<ExpiredThread> {
         let lifetime = self.listing.lifetime.filter(|_| !self.is_running())?;
         lifetime.is_over(self.updated, now).then(|| ExpiredThread {
+            ended: lifetime.ends(self.updated),
             thread: id.clone(),
             at_end: lifetime.at_end,
         })

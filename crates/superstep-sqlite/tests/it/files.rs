@@ -290,12 +290,12 @@ async fn a_lifetime_is_there_when_the_file_is_opened_again() {
     assert_eq!(rows[0].lifetime, new.lifetime);
     assert!(
         again
-            .expired(Timestamp(1_499), 10)
+            .expired(Timestamp(1_499), None, 10)
             .await
             .unwrap()
             .is_empty()
     );
-    let expired = again.expired(Timestamp(1_500), 10).await.unwrap();
+    let expired = again.expired(Timestamp(1_500), None, 10).await.unwrap();
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].thread, thread);
     assert_eq!(expired[0].at_end, AtLifetimeEnd::KeepLatest);

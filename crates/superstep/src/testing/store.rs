@@ -80,7 +80,7 @@ impl Checkpointer for ObservedStore {
         forget(thread: &'a ThreadId) -> ();
         prune(thread: &'a ThreadId, keep: u32) -> u64;
         expire(before: Timestamp, limit: u32) -> u64;
-        expired(now: Timestamp, limit: u32) -> Vec<ExpiredThread>;
+        expired(now: Timestamp, after: Option<&'a ExpiredThread>, limit: u32) -> Vec<ExpiredThread>;
         export(thread: &'a ThreadId) -> Archive;
         import(thread: &'a ThreadId, archive: &'a Archive) -> ();
     }

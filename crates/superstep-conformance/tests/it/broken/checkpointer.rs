@@ -445,12 +445,13 @@ impl Checkpointer for Broken {
         Box::pin(self.forget_bent(thread))
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(self.expired_bent(now, limit))
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.expired_bent(now, after, limit))
     }
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {

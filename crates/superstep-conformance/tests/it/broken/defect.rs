@@ -118,6 +118,10 @@ pub(crate) enum Defect {
     EndOfLifetimeForgotten,
     ExpiredWithoutLimit,
     ExpiredOfUnnamedTenantOnly,
+    /// The next page begins with the next end of a lifetime.
+    ExpiredComparesEnds,
+    /// Every page is the first one.
+    ExpiredBeginsAgain,
     CopyLosesLifetime,
     ArchiveHasTheLifetime,
     ForgetDoesNothing,
