@@ -50,6 +50,7 @@ mod registry;
 mod row;
 mod schema;
 mod search;
+mod sizes;
 mod store;
 mod terms;
 mod work;
@@ -68,7 +69,7 @@ use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -402,6 +403,11 @@ impl Checkpointer for Sqlite {
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
         let query = query.clone();
         Box::pin(async move { Ok(self.list(move |db| search::count(db, &query)).await?) })
+    }
+
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| sizes::report(db, &query)).await?) })
     }
 
     fn overdue<'a>(

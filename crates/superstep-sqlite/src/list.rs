@@ -462,4 +462,4 @@ pub(crate) fn rows_max(page: Page) -> usize {
 }
 
 /// A server reads one row more than its longest page has, to see whether another page follows.
-const PAGE_MAX: u32 = 1_001;
+pub(crate) const PAGE_MAX: u32 = 1_001;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, CheckpointResult, Commit, ExpiredThread, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, SizeQuery, SizeRow,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
@@ -119,6 +119,10 @@ impl RetryingCheckpointer {
 
     pub(crate) async fn count_threads(&self, query: &ThreadQuery) -> CheckpointResult<u64> {
         self.ask("count", || self.store.count_threads(query)).await
+    }
+
+    pub(crate) async fn sizes(&self, query: &SizeQuery) -> CheckpointResult<Vec<SizeRow>> {
+        self.ask("sizes", || self.store.sizes(query)).await
     }
 
     pub(crate) async fn expired(

@@ -1,7 +1,8 @@
-//! Threads as rows: created before their first run, annotated, counted, and swept when their lifetimes are over.
+//! Threads as rows: created before their first run, annotated, counted, measured, and swept when their lifetimes are over.
 
 use superstep_core::checkpoint::{
-    AtLifetimeEnd, ExpiredThread, NewThread, Status, ThreadAnnotation, ThreadQuery,
+    AtLifetimeEnd, ExpiredThread, NewThread, SizeQuery, SizeRow, Status, ThreadAnnotation,
+    ThreadQuery,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{ThreadId, Timestamp};
@@ -50,6 +51,11 @@ impl Runtime {
     /// Returns how many threads match a query, on all pages.
     pub async fn count_threads(&self, query: &ThreadQuery) -> Result<u64, DriveError> {
         Ok(self.local.store().count_threads(query).await?)
+    }
+
+    /// Returns how much threads take, summed up for each tenant, graph or thread, largest first.
+    pub async fn sizes(&self, query: &SizeQuery) -> Result<Vec<SizeRow>, DriveError> {
+        Ok(self.local.store().sizes(query).await?)
     }
 
     /// Applies what threads specify for the end of their lifetimes, to at most `limit` threads of every tenant whose lifetime is

@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use crate::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, OverdueCursor, RecordWrite,
-    Saved, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
+    UnfinishedThread,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, Seq, TaskId, ThreadId, Timestamp};
@@ -310,6 +311,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
 
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
         Box::pin(self.of_all(|memory| at_once(memory.count_threads(query))))
+    }
+
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        match &query.thread {
+            Some(thread) => Box::pin(self.of_thread(thread, |memory| at_once(memory.sizes(query)))),
+            None => Box::pin(self.of_all(|memory| at_once(memory.sizes(query)))),
+        }
     }
 
     fn interrupts<'a>(

@@ -15,8 +15,8 @@ use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
     ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata,
     NewThread, OverdueCursor, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords,
-    Saved, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow,
-    UnfinishedThread, UnseenAnswers,
+    Saved, SizeQuery, SizeRow, Status, StoredBody, StoredSize, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -228,6 +228,15 @@ impl Checkpointer for Memory {
 
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
         Box::pin(async move { Ok(wanted(&self.lock(), query).len() as u64) })
+    }
+
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let living = threads.iter().filter(|(_, thread)| thread.is_living());
+            let wanted = living.filter(|(id, _)| query.matches(id));
+            Ok(query.report(wanted.map(|(id, thread)| thread.sizes(id))))
+        })
     }
 
     fn overdue<'a>(
@@ -860,6 +869,19 @@ impl Thread {
             thread: id.clone(),
             at_end: lifetime.at_end,
         })
+    }
+
+    fn sizes(&self, id: &ThreadId) -> SizeRow {
+        SizeRow {
+            tenant: id.tenant().to_owned(),
+            graph: Some(self.listing.graph.clone()),
+            thread: Some(id.clone()),
+            threads: 1,
+            entries: StoredSize::of(self.log.values().map(|entry| entry.body.len())),
+            snapshots: StoredSize::of(self.snapshots.values().map(Vec::len)),
+            records: StoredSize::of(self.records.values().map(Vec::len)),
+            interrupts: StoredSize::of(self.interrupts().map(|found| found.row.body.len())),
+        }
     }
 
     fn row(&self, id: &ThreadId) -> ThreadRow {

@@ -9,11 +9,13 @@ pub mod format;
 mod memory;
 mod query;
 mod seal;
+mod sizes;
 
 pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
 pub use archive_store::{ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult};
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery, ThreadSort};
+pub use sizes::{SizeGroup, SizeQuery, SizeRow, StoredSize};
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -152,6 +154,10 @@ pub trait Checkpointer: Send + Sync + 'static {
 
     /// Returns how many threads match a query, on all pages.
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>>;
+
+    /// Sums up how much threads take, largest first, and rows of equal size by tenant, graph and thread. Reads no body. A report on many
+    /// threads reads an index entry or a row for each of their bodies, so it may take minutes.
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>>;
 
     /// Lists the interrupts that match a query, oldest first.
     fn interrupts<'a>(

@@ -151,7 +151,7 @@ impl Checkpointer for Stuck {
 
     superstep_conformance::forward! {
         create annotate save record answer load load_at entries glance request_cancel unfinished renew threads
-        count_threads interrupts overdue copy forget prune expire expired export import
+        count_threads sizes interrupts overdue copy forget prune expire expired export import
     }
 }
 

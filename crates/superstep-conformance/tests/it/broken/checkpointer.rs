@@ -8,8 +8,8 @@ use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread,
-    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
-    ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
+    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, SizeQuery, SizeRow, Status,
+    StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -408,6 +408,10 @@ impl Checkpointer for Broken {
 
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>> {
         Box::pin(self.count_bent(query))
+    }
+
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(self.sizes_bent(query))
     }
 
     fn interrupts<'a>(

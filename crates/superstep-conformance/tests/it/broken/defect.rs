@@ -118,6 +118,11 @@ pub(crate) enum Defect {
     EndOfLifetimeForgotten,
     ExpiredWithoutLimit,
     ExpiredOfUnnamedTenantOnly,
+    SizesOfAllTenants,
+    SizesOfAllThreads,
+    SizesIgnoreThePage,
+    SizesSmallestFirst,
+    SizesWithoutSnapshots,
     /// The next page begins with the next end of a lifetime.
     ExpiredComparesEnds,
     /// Every page is the first one.

@@ -3,7 +3,8 @@
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{
     AtLifetimeEnd, CheckpointResult, Checkpointer as _, ExpiredThread, Filter, FilterValue,
-    NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, ThreadSort,
+    NewThread, Page, SizeQuery, SizeRow, Status, StoredSize, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, ThreadSort,
 };
 use superstep_core::{Seq, ThreadId, Timestamp};
 
@@ -158,6 +159,27 @@ impl Broken {
             }
             _ => self.inner.count_threads(query).await,
         }
+    }
+
+    pub(super) async fn sizes_bent(&self, query: &SizeQuery) -> CheckpointResult<Vec<SizeRow>> {
+        let mut query = query.clone();
+        match self.defect {
+            Defect::SizesOfAllTenants => query.tenant = None,
+            Defect::SizesOfAllThreads => query.thread = None,
+            Defect::SizesIgnoreThePage => query.page = EVERYTHING,
+            _ => {}
+        }
+        let mut found = self.inner.sizes(&query).await?;
+        match self.defect {
+            Defect::SizesSmallestFirst => found.reverse(),
+            Defect::SizesWithoutSnapshots => {
+                for row in &mut found {
+                    row.snapshots = StoredSize::default();
+                }
+            }
+            _ => {}
+        }
+        Ok(found)
     }
 
     pub(super) async fn expired_bent(
