@@ -155,8 +155,8 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Returns how many threads match a query, on all pages.
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>>;
 
-    /// Sums up how much threads take, largest first, and rows of equal size by tenant, graph and thread. Reads no body. A report on many
-    /// threads reads an index entry or a row for each of their bodies, so it may take minutes.
+    /// Sums up how many bytes threads take, largest first; rows of equal size by tenant, graph and thread. Reads the length of each body
+    /// and not the body, which may still take minutes for millions of threads.
     fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>>;
 
     /// Lists the interrupts that match a query, oldest first.
@@ -199,9 +199,9 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Deletes at most `limit` threads that are not running and were not changed since `before`. Returns how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
-    /// Lists at most `limit` threads of every tenant that are not running and whose lifetime is over at `now`, the one that ended first
-    /// first, then in the order of threads; with `after`, those behind it in this order. Changes nothing: the caller applies what each
-    /// thread specifies for the end of its lifetime, and lists on behind those that have to wait.
+    /// Lists at most `limit` threads of every tenant that are not running and whose lifetime is over at `now`, earliest end first, then in
+    /// the order of threads; with `after`, those behind it in this order. Changes nothing: the caller applies what each thread specifies
+    /// for the end of its lifetime, and continues behind those that have to wait.
     fn expired<'a>(
         &'a self,
         now: Timestamp,
