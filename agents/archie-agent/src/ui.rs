@@ -94,6 +94,12 @@ pub trait AgentUi: Send + Sync {
         None
     }
 
+    /// Returns the folder that has the [files](Self::files) of all threads of a named tenant and nothing else, or `None` if there is no
+    /// such folder. The host deletes it when it erases the tenant.
+    fn tenant_files(&self, _tenant: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the lines to print when the thread asks again after an answer in the inbox, such as what the agent did in between.
     fn after_answer(&self, _state: &Json) -> Vec<String> {
         Vec::new()

@@ -186,6 +186,10 @@ impl AgentUi for SheetUi {
         Some(self.snapshots.folder_of(thread))
     }
 
+    fn tenant_files(&self, tenant: &str) -> Option<PathBuf> {
+        self.snapshots.folder_of_tenant(tenant)
+    }
+
     fn finish<'a>(
         &'a self,
         out: &'a Output<'a>,

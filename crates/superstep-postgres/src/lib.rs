@@ -60,6 +60,7 @@ mod records;
 mod registry;
 mod request_queue;
 mod schema;
+mod sizes;
 mod store;
 mod terms;
 mod thread_row;
@@ -74,7 +75,7 @@ use std::time::Duration;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
@@ -339,6 +340,10 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::count_threads(&self.pool, query).await?) })
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(async move { Ok(sizes::report(&self.pool, query).await?) })
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -387,12 +392,13 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, limit).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, after, limit).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

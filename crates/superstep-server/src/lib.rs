@@ -148,7 +148,7 @@ pub use crate::auth::{ApiKeyError, ApiKeyRequest, Authentication, IssuedApiKey, 
 pub use crate::erasure::{ErasedTenant, ErasureError, TenantData, erase_tenant};
 pub use crate::files::{
     BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
-    ThreadFiles,
+    ThreadFiles, delete_folder,
 };
 pub use crate::permission::{Permission, Permissions};
 pub use crate::quotas::TenantLimits;

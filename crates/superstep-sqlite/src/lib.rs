@@ -51,6 +51,7 @@ mod registry;
 mod row;
 mod schema;
 mod search;
+mod sizes;
 mod store;
 mod terms;
 mod work;
@@ -69,7 +70,7 @@ use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -414,6 +415,11 @@ impl Checkpointer for Sqlite {
         Box::pin(async move { Ok(self.list(move |db| search::count(db, &query)).await?) })
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| sizes::report(db, &query)).await?) })
+    }
+
     fn overdue<'a>(
         &'a self,
         now: Timestamp,
@@ -481,12 +487,15 @@ impl Checkpointer for Sqlite {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(self.list(move |db| list::expired(db, now, limit)).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        let after = after.cloned();
+        let list = move |db: &_| list::expired(db, now, after.as_ref(), limit);
+        Box::pin(async move { Ok(self.list(list).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

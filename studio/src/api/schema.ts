@@ -990,6 +990,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/superstep/sizes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List how many bytes threads take, largest first */
+        get: operations["get_superstep_sizes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/superstep/budgets": {
         parameters: {
             query?: never;
@@ -2076,6 +2093,31 @@ export interface components {
             due_at: string;
             /** @description Since it could have started */
             age_ms: number;
+        };
+        StoredSizes: {
+            /** @description Empty for threads that have no graph yet; `null` if the row is for all graphs */
+            graph_id: string | null;
+            /** @description `null` if the row is for several threads */
+            thread_id: string | null;
+            threads: number;
+            /** @description Of all four kinds */
+            bytes: number;
+            entries: {
+                count: number;
+                bytes: number;
+            };
+            snapshots: {
+                count: number;
+                bytes: number;
+            };
+            records: {
+                count: number;
+                bytes: number;
+            };
+            interrupts: {
+                count: number;
+                bytes: number;
+            };
         };
         Budget: {
             /** @enum {string} */
@@ -5512,6 +5554,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunQueue"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    get_superstep_sizes: {
+        parameters: {
+            query?: {
+                by?: "tenant" | "graph" | "thread";
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StoredSizes"][];
                 };
             };
             /** @description The request is refused */

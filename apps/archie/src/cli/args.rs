@@ -138,6 +138,8 @@ pub enum Command {
     Keys(KeysArgs),
     /// Erase everything of a tenant of `serve --auth`
     Erase(EraseArgs),
+    /// Show how many bytes threads take, largest first
+    Size(SizeArgs),
     /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
     /// Back up the database to a file while it is in use
@@ -292,6 +294,31 @@ pub struct EraseArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// What to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SizeArgs {
+    /// What a line sums up
+    #[arg(long, value_enum, default_value_t = SizeBy::Graph)]
+    pub by: SizeBy,
+    /// Number of lines, up to 1,000
+    #[arg(long, default_value_t = 20)]
+    pub limit: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a line of `size` sums up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SizeBy {
+    /// All threads of a tenant
+    Tenant,
+    /// Threads of a tenant with the same graph
+    Graph,
+    /// One thread
+    Thread,
 }
 
 /// Where to listen.

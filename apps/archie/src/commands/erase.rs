@@ -5,6 +5,7 @@ use archie_agent::clock::now;
 use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
 use serde_json::json;
+use superstep::ThreadId;
 use superstep_server::{ErasedTenant, TenantData, erase_tenant};
 
 use crate::app::{App, connect, open_sqlite};
@@ -23,6 +24,7 @@ pub(super) async fn run(
             "the unnamed tenant has Archie's own threads and settings; delete threads with `archie delete`"
         );
     }
+    ThreadId::of_tenant(tenant, "any")?;
     if !args.yes {
         let sure = terminal.ask(&format!(
             "Erase all threads, runs, crons, keys, items and files of tenant `{tenant}` permanently? [y/N] "
@@ -47,6 +49,11 @@ pub(super) async fn run(
                 );
             }
         }
+    }
+    if !erased.is_complete {
+        bail!(
+            "something still writes for tenant `{tenant}`; stop its issuer of tokens and its runs, then erase it again"
+        );
     }
     Ok(Exit::Done)
 }
@@ -87,6 +94,7 @@ fn summary(erased: &ErasedTenant) -> String {
     let rows = &erased.rows;
     let kinds = [
         (erased.threads, "thread"),
+        (erased.files, "file"),
         (rows.runs, "run"),
         (rows.assistants, "assistant"),
         (rows.crons, "cron"),
@@ -115,7 +123,9 @@ fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
     json!({
         "tenant": tenant,
         "erasedAt": now().0,
+        "complete": erased.is_complete,
         "threads": erased.threads,
+        "files": erased.files,
         "items": erased.items,
         "runs": rows.runs,
         "assistants": rows.assistants,

@@ -30,6 +30,7 @@ pub mod serve;
 pub mod setup;
 pub mod sheet;
 mod sheet_diff;
+mod size;
 mod studio;
 mod test;
 mod threads;
@@ -119,6 +120,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
         Command::Erase(args) => erase::run(args, app, terminal).await,
+        Command::Size(args) => size::run(args, app, terminal).await,
         Command::Audit(_)
         | Command::Demo(_)
         | Command::Keys(_)

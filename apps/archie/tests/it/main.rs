@@ -21,6 +21,7 @@ mod crashes;
 mod deaths;
 mod difficult_servers;
 mod docs;
+mod erase;
 mod evaluation;
 mod evil;
 mod exit_codes;

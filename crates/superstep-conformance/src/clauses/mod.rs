@@ -22,6 +22,7 @@ mod refusal;
 mod registry;
 mod search;
 mod security;
+mod sizes;
 mod sql;
 mod store;
 mod threads;
@@ -265,6 +266,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         endless_lifetime_is_never_over,
         running_thread_does_not_expire,
         expired_spans_tenants_and_stops_at_the_limit,
+        expired_by_page,
         copy_takes_the_lifetime,
         archive_has_no_lifetime,
         deleted_thread_has_no_lifetime,
@@ -277,6 +279,10 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         pages_of_every_order_have_no_gaps,
         count_is_of_all_pages,
         tenants_are_apart_in_rows;
+    sizes:
+        sizes_are_those_of_what_is_stored,
+        sizes_are_of_one_tenant_or_thread,
+        sizes_by_page;
     search:
         search_follows_the_values,
         search_follows_a_status_without_a_listing,

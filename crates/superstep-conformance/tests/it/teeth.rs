@@ -462,6 +462,25 @@ fn every_defect_of_threads_as_rows_is_caught() {
             &["threads::expired_spans_tenants_and_stops_at_the_limit"],
         ),
         (
+            Defect::SizesOfAllTenants,
+            &["sizes::sizes_are_of_one_tenant_or_thread"],
+        ),
+        (
+            Defect::SizesOfAllThreads,
+            &["sizes::sizes_are_of_one_tenant_or_thread"],
+        ),
+        (Defect::SizesIgnoreThePage, &["sizes::sizes_by_page"]),
+        (
+            Defect::SizesSmallestFirst,
+            &["sizes::sizes_are_those_of_what_is_stored"],
+        ),
+        (
+            Defect::SizesWithoutSnapshots,
+            &["sizes::sizes_are_those_of_what_is_stored"],
+        ),
+        (Defect::ExpiredComparesEnds, &["threads::expired_by_page"]),
+        (Defect::ExpiredBeginsAgain, &["threads::expired_by_page"]),
+        (
             Defect::CopyLosesLifetime,
             &["threads::copy_takes_the_lifetime"],
         ),

@@ -181,6 +181,7 @@ pub(crate) const ROUTES: &[ApiRoute] = &[
     route("post", "/superstep/deliveries/{delivery_id}/repeat", &[Edit], "Webhooks", "Send a delivery again"),
     route("get", "/superstep/inbox", &[Read], "Inspection", "List the open interrupts of all threads"),
     route("get", "/superstep/queue", &[Read], "Inspection", "Get the pending and running runs"),
+    route("get", "/superstep/sizes", &[Admin], "Inspection", "List how many bytes threads take, largest first"),
     route("get", "/superstep/budgets", &[Read], "Inspection", "List what budgets have spent and reserved"),
     route("post", "/superstep/budgets/raise", &[Edit], "Inspection", "Raise limits of a budget"),
     route("get", "/superstep/threads/{thread_id}/interrupts", &[Read], "Inspection", "List the interrupts of a thread, answered ones included"),

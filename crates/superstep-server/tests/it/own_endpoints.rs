@@ -718,6 +718,44 @@ async fn the_storage_of_a_thread_grows() {
 }
 
 #[tokio::test]
+async fn sizes_are_summed_up_for_the_tenant_of_the_caller() {
+    let builder = Client::builder(Runtime::new(Memory::default()), &MemoryRegistry::new());
+    let [acme, other] = Client::of_tenants(builder, ["acme", "other"]).await;
+    for (client, topic) in [(&acme, "tea"), (&acme, "milk and tea"), (&other, "coffee")] {
+        let run = json!({ "assistant_id": "chat", "input": { "topic": topic } });
+        client.wait(&client.thread().await, run).await;
+    }
+    let unused = acme.thread().await;
+    let threads = acme.get("/superstep/sizes?by=thread").await.ok();
+    let threads = threads.as_array().unwrap();
+    assert_eq!(threads.len(), 3);
+    assert_eq!(threads[2]["thread_id"], id_of(&unused));
+    let bytes = |row: &Json| row["bytes"].as_u64().unwrap();
+    assert!(bytes(&threads[0]) >= bytes(&threads[1]) && bytes(&threads[1]) > 0);
+    for row in threads {
+        let path = format!("/threads/{}/storage", row["thread_id"].as_str().unwrap());
+        let storage = acme.get(&path).await.ok();
+        assert_eq!(storage["total_bytes"], row["bytes"]);
+    }
+    let all: u64 = threads.iter().map(bytes).sum();
+    let graphs = acme.get("/superstep/sizes").await.ok();
+    assert_eq!(graphs.as_array().unwrap().len(), 2);
+    assert_eq!(graphs[0]["graph_id"], "chat");
+    assert_eq!(graphs[0]["threads"], 2);
+    assert_eq!(bytes(&graphs[0]), all);
+    assert_eq!(graphs[1]["graph_id"], "");
+    let tenant = acme.get("/superstep/sizes?by=tenant").await.ok();
+    assert_eq!(tenant[0]["threads"], 3);
+    assert_eq!(bytes(&tenant[0]), all);
+    let page = acme
+        .get("/superstep/sizes?by=thread&limit=1&offset=1")
+        .await;
+    assert_eq!(page.ok(), json!([threads[1]]));
+    let wrong = acme.get("/superstep/sizes?by=colour").await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
 async fn a_thread_without_a_run_has_nothing_to_inspect() {
     let orders = OrderClient::new().await;
     let thread = orders.client.thread().await;

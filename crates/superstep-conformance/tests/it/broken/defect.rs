@@ -121,6 +121,15 @@ pub(crate) enum Defect {
     EndOfLifetimeForgotten,
     ExpiredWithoutLimit,
     ExpiredOfUnnamedTenantOnly,
+    SizesOfAllTenants,
+    SizesOfAllThreads,
+    SizesIgnoreThePage,
+    SizesSmallestFirst,
+    SizesWithoutSnapshots,
+    /// The next page begins with the next end of a lifetime.
+    ExpiredComparesEnds,
+    /// Every page is the first one.
+    ExpiredBeginsAgain,
     CopyLosesLifetime,
     ArchiveHasTheLifetime,
     ForgetDoesNothing,

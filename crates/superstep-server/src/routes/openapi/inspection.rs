@@ -11,6 +11,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
         ("CallTotals", call_totals()),
         ("RunQueue", queue()),
         ("QueuedRun", queued_run()),
+        ("StoredSizes", sizes()),
         ("Budget", budget()),
         ("BudgetRaise", budget_raise()),
         ("CheckpointTree", tree()),
@@ -85,6 +86,29 @@ fn interrupt() -> Json {
             about(nullable(text()), "Principal; `null` if it is not known"),
         ),
         required("answered_at", nullable(time())),
+    ])
+}
+
+fn sizes() -> Json {
+    let section = || object([required("count", count()), required("bytes", count())]);
+    object([
+        required(
+            "graph_id",
+            about(
+                nullable(text()),
+                "Empty for threads that have no graph yet; `null` if the row is for all graphs",
+            ),
+        ),
+        required(
+            "thread_id",
+            about(nullable(text()), "`null` if the row is for several threads"),
+        ),
+        required("threads", count()),
+        required("bytes", about(count(), "Of all four kinds")),
+        required("entries", section()),
+        required("snapshots", section()),
+        required("records", section()),
+        required("interrupts", section()),
     ])
 }
 

@@ -203,6 +203,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("delete", "/superstep/threads/{thread_id}/files/{path}").returns(EMPTY),
     op("get", "/superstep/inbox").query(&[Text("graph_id"), Text("assistant_id"), Number("limit"), Number("offset")]).returns(&[(200, JsonList("InboxItem"))]),
     op("get", "/superstep/queue").query(&[Number("limit"), Number("offset")]).returns(&[(200, Json("RunQueue"))]),
+    op("get", "/superstep/sizes").query(&[Word("by", &["tenant", "graph", "thread"]), Number("limit"), Number("offset")]).returns(&[(200, JsonList("StoredSizes"))]),
     op("get", "/superstep/budgets").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("Budget"))]),
     op("post", "/superstep/budgets/raise").body("BudgetRaise").returns(&[(200, Json("Budget"))]),
     op("get", "/superstep/threads/{thread_id}/interrupts").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("ThreadInterrupt"))]),
