@@ -418,6 +418,26 @@ impl AgentUi for InquiryUi {
         Some(json!({ "modelName": model }))
     }
 
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        let text = |name: &str| input[name].as_str().filter(|text| !text.is_empty());
+        match (text("question"), text("contextName")) {
+            (Some(question), _) => Some(format!("the question “{question}”")),
+            (None, Some(name)) => Some(format!("the name of a context, “{name}”")),
+            (None, None) => None,
+        }
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        let is_stopped = !update["stopped"].is_null();
+        Some(match node {
+            ASK | BUILD_CONTEXT if is_stopped => "stopped at the budget".to_owned(),
+            INQUIRE => String::new(),
+            ASK => "wrote the answer".to_owned(),
+            BUILD_CONTEXT => "wrote the context".to_owned(),
+            _ => return None,
+        })
+    }
+
     fn finish<'a>(
         &'a self,
         output: &'a Output<'a>,

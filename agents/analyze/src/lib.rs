@@ -29,6 +29,7 @@ mod repeats;
 mod request;
 pub mod result;
 pub mod state;
+mod step_text;
 mod terms;
 pub mod tools;
 mod ui;

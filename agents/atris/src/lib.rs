@@ -32,6 +32,7 @@ mod rules;
 mod run_log;
 pub mod state;
 mod stemming;
+mod step_text;
 mod ui;
 pub mod watch;
 mod write;

@@ -24,6 +24,7 @@ mod shared_questions;
 mod slots;
 mod source_map;
 pub mod state;
+mod step_text;
 mod task;
 mod tools;
 mod ui;

@@ -26,6 +26,7 @@ mod respond;
 pub mod rules;
 mod sorting;
 pub mod state;
+mod step_text;
 pub mod suspicion;
 mod tool_round;
 pub mod tools;

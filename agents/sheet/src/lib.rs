@@ -24,6 +24,7 @@ pub mod sandbox;
 pub mod service;
 pub mod snapshots;
 pub mod state;
+mod step_text;
 pub mod tools;
 mod ui;
 

@@ -14,6 +14,7 @@ use super::changes::{ChangedSheet, Range, Verdict, VerdictKind, grouped};
 use super::output::{self, spent};
 use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
+use super::step_text;
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 
 /// Shows a change set to a person, and writes the files that they accept.
@@ -165,6 +166,14 @@ impl AgentUi for SheetUi {
     fn reopen(&self, state: &Json) -> Option<(&'static str, Json)> {
         let is_stopped = state["stopped"] == json!(Stopped::Budget);
         is_stopped.then(|| (TOOL_NODE, json!({ "stopped": null })))
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
     }
 
     fn with_model(&self, state: &Json, model: &str) -> Option<Json> {
