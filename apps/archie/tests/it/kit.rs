@@ -48,6 +48,23 @@ impl Workdir {
         self
     }
 
+    /// Another folder with the same content.
+    pub(crate) fn copy(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let content = self.path(".");
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(content)
+            .arg(folder.path())
+            .status();
+        assert!(copied.unwrap().success());
+        Self {
+            folder,
+            model: self.model.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

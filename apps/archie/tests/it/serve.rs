@@ -1176,7 +1176,7 @@ impl ServeProcess {
     }
 
     /// Sends a request with these headers, and returns the status of the reply.
-    fn status(&self, request: &str, headers: &[(&str, &str)]) -> u16 {
+    pub(crate) fn status(&self, request: &str, headers: &[(&str, &str)]) -> u16 {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let headers = headers.iter();
