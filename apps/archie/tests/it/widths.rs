@@ -160,6 +160,7 @@ fn marked(written: &str) -> String {
         "[0m" => "‹/›",
         "[1m" => "‹bold›",
         "[2m" => "‹dim›",
+        "[3m" => "‹italic›",
         "[4m" => "‹underlined›",
         "[31m" => "‹red›",
         "[32m" => "‹green›",
