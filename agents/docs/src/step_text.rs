@@ -57,10 +57,10 @@ pub(super) fn describe_step(node: &str, update: &Json) -> Option<String> {
 fn steps_of_a_page_are_told_in_words() {
     use serde_json::json;
 
-    let input = json!({ "root": "/home/ada/shop", "task": null });
+    let input = json!({ "root": "/people/ada/shop", "task": null });
     assert_eq!(
         describe_input(&input).as_deref(),
-        Some("the folder /home/ada/shop")
+        Some("the folder /people/ada/shop")
     );
     for (node, update, text) in [
         (

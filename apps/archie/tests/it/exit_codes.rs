@@ -333,6 +333,7 @@ const DOCUMENTED: [(i32, &[&str]); 5] = [
             "step limit",
             "Ctrl-C",
             "stale",
+            "`test`",
             "`eval`",
             "model",
             "store",

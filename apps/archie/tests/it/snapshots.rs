@@ -73,20 +73,21 @@ pub(crate) fn written_until(
     let mut process = script.spawn().unwrap();
     let mut keys = process.stdin.take().unwrap();
     let mut output = process.stdout.take().unwrap();
-    let (mut written, mut is_pressed) = (String::new(), false);
+    let (mut written, mut is_pressed) = (Vec::new(), false);
     let mut bytes = [0; 4_096];
     loop {
         let count = output.read(&mut bytes).unwrap();
         if count == 0 {
             break;
         }
-        written.push_str(&String::from_utf8_lossy(&bytes[..count]));
-        if !is_pressed && written.contains(text) {
+        written.extend_from_slice(&bytes[..count]);
+        if !is_pressed && String::from_utf8_lossy(&written).contains(text) {
             keys.write_all(CTRL_C).unwrap();
             is_pressed = true;
         }
     }
     process.wait().unwrap();
+    let written = String::from_utf8_lossy(&written).into_owned();
     assert!(is_pressed, "{text:?} never came: {written}");
     written
 }

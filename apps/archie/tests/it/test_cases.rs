@@ -54,7 +54,7 @@ fn mail() -> Json {
 }
 
 /// A mail that is answered after its draft was edited, from which the agent learns.
-async fn answered_mail() -> Json {
+pub(crate) async fn answered_mail() -> Json {
     let workdir = Workdir::scripted(&json!([
         triage_of("bob@example.com", "respond"),
         wants(json!([sends("Friday.")])),

@@ -17,6 +17,7 @@ use crate::serve::ServeProcess;
 use crate::sheet::kit::{code, says};
 use crate::sheet::with_sales;
 use crate::snapshots::{on_screen, settings, threads, workdir, written_until, written_with};
+use crate::test_cases::answered_mail;
 
 /// Variables that are set besides those of the folder.
 type Environment<'a> = &'a [(&'a str, &'a str)];
@@ -160,6 +161,7 @@ fn marked(written: &str) -> String {
         "[0m" => "‹/›",
         "[1m" => "‹bold›",
         "[2m" => "‹dim›",
+        "[3m" => "‹italic›",
         "[4m" => "‹underlined›",
         "[31m" => "‹red›",
         "[32m" => "‹green›",
@@ -591,6 +593,15 @@ fn commands_about_models_and_runs() {
         squeezed(&shown(&workdir, &["trace", &done], columns, environment))
     });
     shows_in(&workdir, "inbox-item", &["inbox", &workdir.items()[0]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_about_test_cases() {
+    let case = answered_mail().await;
+    let workdir = nobody();
+    fs::write(workdir.path("a.case.json"), case.to_string()).unwrap();
+    shows_in(&workdir, "test", &["test", "a.case.json"]);
+    shows_in(&workdir, "test-no-case", &["test", "notes/b.txt"]);
 }
 
 /// Counts the products of a workbook in a new sheet.
