@@ -10,7 +10,7 @@ use std::process::Stdio;
 use anyhow::{Context, bail};
 use harness::workspace::program;
 
-/// What a person types, and the page that answers it.
+/// What a person types, and the page that answers it. Most are in the words of the problem and not in those of the page's title.
 const SEARCHES: &[(&str, &str)] = &[
     (
         "how do I resume after a crash",
@@ -21,40 +21,140 @@ const SEARCHES: &[(&str, &str)] = &[
         "docs/howto/approve-over-http.html",
     ),
     ("limit the cost of an agent", "docs/howto/cap-cost.html"),
-    ("write my first graph", "docs/start/first-graph.html"),
     (
-        "retry a node and set a timeout",
-        "docs/howto/retry-and-time-out.html",
+        "my server was OOM killed, continue the run",
+        "docs/howto/resume-after-a-crash.html",
+    ),
+    (
+        "send the approval request to Slack",
+        "docs/howto/approve-over-http.html",
+    ),
+    (
+        "button in a web page for yes and no",
+        "docs/howto/approve-in-a-browser.html",
+    ),
+    ("OpenAI costs got out of hand", "docs/howto/cap-cost.html"),
+    (
+        "customer charged twice when the worker is killed",
+        "docs/howto/make-an-effect-once.html",
     ),
     (
         "is a payment made exactly once",
         "docs/concepts/durability.html",
     ),
-    ("add a tool", "docs/howto/add-a-tool.html"),
     (
-        "migrate state under paused threads",
-        "docs/howto/migrate-state.html",
+        "conversation exceeds the token limit of the model",
+        "docs/howto/trim-a-conversation.html",
     ),
     (
-        "back up and restore the database",
-        "docs/howto/back-up-and-restore.html",
+        "start a job every monday at nine",
+        "docs/howto/run-on-a-schedule.html",
     ),
-    ("rotate an API key", "docs/howto/rotate-keys.html"),
+    ("right to be forgotten", "docs/howto/erase-a-tenant.html"),
     (
-        "fork a thread and compare",
-        "docs/howto/fork-and-compare.html",
-    ),
-    (
-        "write a checkpointer",
-        "docs/inside/write-a-checkpointer.html",
-    ),
-    (
-        "stream tokens to a browser",
+        "live typing effect in React",
         "docs/howto/stream-to-a-browser.html",
     ),
     (
-        "hand off between agents",
+        "thread makes no progress, is it hanging",
+        "docs/howto/debug-a-stuck-run.html",
+    ),
+    (
+        "send telemetry to Grafana Tempo",
+        "docs/howto/export-traces.html",
+    ),
+    (
+        "no internet, only a local LLM",
+        "docs/howto/run-a-local-model.html",
+    ),
+    (
+        "process a list of items concurrently",
+        "docs/howto/fan-out-and-join.html",
+    ),
+    (
+        "an API returns 503 now and then",
+        "docs/howto/retry-and-time-out.html",
+    ),
+    ("mock the LLM in CI", "docs/howto/test-an-agent.html"),
+    (
+        "chaos testing of my workflow",
+        "docs/howto/test-with-kill-points.html",
+    ),
+    (
+        "typed JSON response with serde",
+        "docs/howto/get-structured-output.html",
+    ),
+    (
+        "see what another decision would have changed",
+        "docs/howto/fork-and-compare.html",
+    ),
+    (
+        "revoke the access of a client",
+        "docs/howto/rotate-keys.html",
+    ),
+    (
+        "router agent with sub agents",
         "docs/howto/hand-off-between-agents.html",
+    ),
+    (
+        "long-term memory of user preferences",
+        "docs/howto/remember-across-threads.html",
+    ),
+    (
+        "disaster recovery from yesterday's copy",
+        "docs/howto/back-up-and-restore.html",
+    ),
+    (
+        "malicious mail tells the agent to send secrets",
+        "docs/howto/keep-private-data-inside.html",
+    ),
+    (
+        "duplicate runs after a network timeout",
+        "docs/howto/repeat-a-request-safely.html",
+    ),
+    (
+        "agent loops forever and never stops",
+        "docs/howto/limit-steps.html",
+    ),
+    (
+        "we have RabbitMQ consumers today",
+        "docs/migrate-from-a-queue.html",
+    ),
+    (
+        "LangGraph alternative in Rust",
+        "docs/migrate-from-langgraph.html",
+    ),
+    (
+        "schema change of the state in production",
+        "docs/howto/migrate-state.html",
+    ),
+    (
+        "zero downtime deploy with unfinished runs",
+        "docs/howto/upgrade.html",
+    ),
+    (
+        "who changed this and when, for auditors",
+        "docs/howto/verify-the-audit-log.html",
+    ),
+    (
+        "wait for a human at most two days",
+        "docs/howto/ask-with-a-deadline.html",
+    ),
+    (
+        "stop a run that is going wrong",
+        "docs/howto/cancel-a-run.html",
+    ),
+    ("connect a GitHub MCP server", "docs/howto/use-mcp.html"),
+    (
+        "switch from SQLite to PostgreSQL",
+        "docs/howto/move-threads.html",
+    ),
+    ("clean up old threads", "docs/howto/delete-threads.html"),
+    ("write my first graph", "docs/start/first-graph.html"),
+    ("add a tool", "docs/howto/add-a-tool.html"),
+    (
+        "write a checkpointer",
+        "docs/inside/write-a-checkpointer.html",
     ),
 ];
 
@@ -119,10 +219,41 @@ fn a_page_counts_once_however_many_places_are_found() {
 }
 
 #[test]
-fn there_are_at_least_twelve_searches_each_for_a_page_of_the_book() {
-    assert!(SEARCHES.len() >= 12);
-    for (_, page) in SEARCHES {
+fn every_search_is_for_a_page_of_the_book_and_at_least_twelve_are_in_other_words_than_its_title() {
+    let mut own_words = 0;
+    for (words, page) in SEARCHES {
         let path = harness::workspace::root().join(page.replace(".html", ".md"));
-        assert!(path.is_file(), "{page}");
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
+        let title = text.lines().next().unwrap_or_default();
+        own_words += usize::from(shared_words(words, title) < 2);
     }
+    assert!(own_words >= 12, "{own_words}");
+}
+
+/// Returns how many words of four or more letters a search shares with a title.
+#[cfg(test)]
+fn shared_words(search: &str, title: &str) -> usize {
+    let words = |text: &str| {
+        let words = text.split(|c: char| !c.is_alphanumeric());
+        let words = words.filter(|word| word.len() >= 4);
+        words
+            .map(str::to_lowercase)
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    words(search).intersection(&words(title)).count()
+}
+
+#[test]
+fn a_search_that_repeats_a_title_is_seen_as_such() {
+    assert_eq!(
+        shared_words("limit the cost of an agent", "# Limit the cost of an agent"),
+        3
+    );
+    assert_eq!(
+        shared_words(
+            "OpenAI costs got out of hand",
+            "# Limit the cost of an agent"
+        ),
+        0
+    );
 }
