@@ -1109,6 +1109,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/superstep/threads/{thread_id}/case": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a branch as a test case */
+        get: operations["get_superstep_threads__thread_id__case"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/superstep/threads/{thread_id}/trace": {
         parameters: {
             query?: never;
@@ -2252,6 +2269,56 @@ export interface components {
             models: components["schemas"]["CallTotals"];
             /** @description Interrupts that would be raised again */
             interrupts: number;
+        };
+        TestCase: {
+            format: number;
+            about: string;
+            graph_id: string;
+            /** Format: uuid */
+            thread_id: string;
+            checkpoint_id: string;
+            /** @description What callers did, in order */
+            acts: {
+                /** @description Input of a run */
+                input?: unknown;
+                /** @description Context of the run */
+                context?: unknown;
+                /** @description Interrupts that were answered */
+                asked?: {
+                    node: string;
+                    kind: string;
+                    request: unknown;
+                }[];
+                answers?: {
+                    /** @description Position in `asked`, from 0 */
+                    to: number;
+                    value: unknown;
+                }[];
+                /** @description What was written together with the answers */
+                write?: unknown;
+            }[];
+            models: string[];
+            script: {
+                /** @description In the form of a script of `superstep-llm` */
+                replies: Record<string, never>[];
+                /** @description Not sent; add it by hand */
+                context_size?: number;
+            };
+            /** @description Not sent; for who stores the case */
+            files?: {
+                path: string;
+                base64: string;
+            }[];
+            expected: {
+                asked: {
+                    node: string;
+                    kind: string;
+                    request: unknown;
+                }[];
+                values: unknown;
+            };
+            /** @description What the log does not hold */
+            not_recovered: string[];
         };
         ThreadTrace: {
             /** Format: uuid */
@@ -5853,6 +5920,48 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ForkPreview"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description The server could not do it */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    get_superstep_threads__thread_id__case: {
+        parameters: {
+            query?: {
+                checkpoint_id?: string;
+            };
+            header?: never;
+            path: {
+                thread_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The result */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestCase"];
                 };
             };
             /** @description The request is refused */

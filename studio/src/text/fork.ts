@@ -130,7 +130,10 @@ export const fork = {
   makeTest: "Make a test of it",
   makeTestOf: (name: string) => `Make a test of it: ${name}`,
   making: "Reading the branch…",
-  made: (file: string) => `Saved ${file}.`,
+  made: (file: string, lost: number) =>
+    lost === 0
+      ? `Saved ${file}. Play it again with “archie test ${file}”.`
+      : `Saved ${file}. It lacks something, so it may end in another way: see “not_recovered” in the file.`,
   compareThis: "Compare",
   compareOf: (name: string) => `Compare ${name}`,
   chooseTwo: "Choose two branches to see them side by side.",
@@ -147,22 +150,5 @@ export const fork = {
   compareAll: "Compare both ends in full",
   sources: { input: "Input", loop: "Start", update: "Edited by a person", fork: "Fork" },
   asked: "asked a person",
-
-  testAbout: (thread: string) =>
-    `A scripted case from thread ${thread}, made by Superstep Studio. Save the field "script" as a file and run the graph with the model script:FILE; send the inputs and answers in their order.`,
-  lost: {
-    reply: (place: number, node: string) =>
-      `Reply ${place} (node ${node}): the log has no text of it. Write its "text" or "json" by hand.`,
-    label:
-      'The labels of requests are not in the log; "at" is the name of the node. Correct it where a node labels its requests.',
-    step: (step: number) =>
-      `Step ${step}: the trace has no calls of it, so replies of models may be missing.`,
-    edit: (step: number) => `Step ${step}: a person edited the state; the change is in "edits".`,
-    input: (step: number) => `Step ${step}: the run of this input was deleted, and its input with it.`,
-    open: "The last step has not ended, so its calls are not in the log.",
-    cut: "The branch begins before the checkpoints that the server lists; earlier steps are missing.",
-    files: "Files of the thread are not part of this file. Download them from the thread.",
-    unsure: (step: number) =>
-      `Step ${step}: the number of model calls and of messages differ, so replies are matched by their order. Check them.`,
-  },
+  fileLost: (path: string) => `The file ${path} is too large for a test case. Add it by hand, in base64.`,
 } as const;

@@ -251,7 +251,7 @@ async fn compacting_leaves_no_deleted_byte_or_says_so() {
     };
     assert!(db.create(&thread, &new).await.unwrap());
     db.checkpoint_wal().await.unwrap();
-    db.delete(&thread).await.unwrap();
+    Checkpointer::delete(&db, &thread).await.unwrap();
     let is_left = || {
         let files = std::fs::read_dir(dir.path()).unwrap();
         let mut files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
