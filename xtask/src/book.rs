@@ -20,7 +20,6 @@ use crate::error_index;
 use crate::markdown::{is_elsewhere, links};
 use crate::programs::install_crate;
 use crate::studio;
-use harness::console::FOLDERS;
 use harness::workspace::{cargo, output_of, program, root};
 
 /// Opens pages of the book in a browser, after building it.
@@ -240,6 +239,8 @@ fn values<'a>(html: &'a str, attribute: &str) -> impl Iterator<Item = &'a str> {
 }
 
 const SUMMARY: &str = "docs/SUMMARY.md";
+/// Folders of `docs/` whose pages are all chapters. Pages of errors and runbooks are listed elsewhere, too.
+const FOLDERS: &[&str] = &["start", "concepts", "howto", "inside"];
 /// A newer one may write other links.
 const VERSION: &str = "0.5.4";
 

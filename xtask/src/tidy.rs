@@ -3,6 +3,7 @@
 //! Each rule is a function from text or data to a list of faults, so that beside the test that holds
 //! the repository to it stands a test that shows it a bad sample. A rule that cannot fail is no rule.
 
+mod agent_pages;
 mod arrows;
 mod changelog;
 mod core_is_pure;

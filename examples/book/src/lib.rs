@@ -3,8 +3,8 @@
 //! A page with Rust code is listed in [`PAGES`]; `tests/pages.rs` finds one that is not, and every block that nothing checks. Pages
 //! that need other crates, such as `docs/server.md`, are doctests of those.
 //!
-//! It holds no code of its own, and no page is changed to fit it: what a reader copies is what is compiled. Commands of the pages are
-//! run elsewhere, by the tests of `archie` and of `example-graphs`.
+//! No page is changed to fit it: what a reader copies is what is compiled. Programs that pages show as a whole and start are in
+//! `src/bin`, and `tests/book.rs` runs their commands. Other commands are run by the tests of `archie` and of the other examples.
 
 macro_rules! pages {
     ($($name:ident: $path:literal,)*) => {

@@ -9,6 +9,7 @@
 //!   later commands and lines that use it mean that one. A date stands for any date.
 //! - A command has to succeed, unless it ends with `# exits with N`.
 //! - `<!-- files: NAME -->` copies the files of `examples/book/files/NAME` into the folder before the first command.
+//! - `<!-- run: COMMAND -->` runs a command that readers do not see and that prints nothing, such as one that sets a scripted model.
 
 mod matching;
 
@@ -29,14 +30,20 @@ use crate::workspace::root;
 
 use self::matching::{Ids, match_lines, replace_words};
 
-/// The pages whose commands are executed, below `docs/`.
-pub const FOLDERS: &[&str] = &["start", "concepts", "howto", "inside"];
+/// What lists the pages of the book, from the root of the workspace.
+const SUMMARY: &str = "docs/SUMMARY.md";
 
 /// Where `<!-- files: NAME -->` finds them, from the root of the workspace.
 const FILES: &str = "examples/book/files";
 
 /// Runs the program behind `--bin`, as cargo would after a build.
-const RUN: &str = "#!/bin/sh\nwhile [ \"$1\" != --bin ]; do shift; done\nexec \"$PROGRAMS/$2\"\n";
+const RUN: &str = r#"#!/bin/sh
+while [ "$1" != --bin ]; do shift; done
+program=$2
+shift 2
+if [ "$1" = -- ]; then shift; fi
+exec "$PROGRAMS/$program" "$@"
+"#;
 
 /// How long one command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(60);
@@ -75,24 +82,27 @@ pub struct Session<'a> {
     pub environment: &'a [(&'a str, String)],
 }
 
-/// Returns the pages of the book that have commands.
+/// Returns the chapters of the book, each once, named from the root of the workspace.
+pub fn chapters() -> anyhow::Result<Vec<String>> {
+    let summary = fs::read_to_string(root().join(SUMMARY))
+        .with_context(|| format!("{SUMMARY} cannot be read"))?;
+    let links = summary.lines().filter_map(|line| line.split_once("]("));
+    let links = links.filter_map(|(_, rest)| rest.strip_suffix(')'));
+    let from_root = |link: &str| match link.strip_prefix("../") {
+        Some(outside) => outside.to_owned(),
+        None => format!("docs/{link}"),
+    };
+    let mut chapters: Vec<String> = links.map(from_root).collect();
+    chapters.sort();
+    chapters.dedup();
+    Ok(chapters)
+}
+
+/// Returns the chapters of the book that have commands to execute.
 pub fn pages() -> anyhow::Result<Vec<Page>> {
-    let mut pages = Vec::new();
-    for folder in FOLDERS {
-        // A part of the book may have no folder of its own.
-        let Ok(entries) = fs::read_dir(root().join("docs").join(folder)) else {
-            continue;
-        };
-        for entry in entries {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            let path = format!("docs/{folder}/{name}");
-            if name.ends_with(".md") {
-                pages.push(Page::read(&path)?);
-            }
-        }
-    }
+    let pages = chapters()?.into_iter().map(|path| Page::read(&path));
+    let mut pages = pages.collect::<anyhow::Result<Vec<Page>>>()?;
     pages.retain(|page| !page.calls.is_empty());
-    pages.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(pages)
 }
 
@@ -122,10 +132,16 @@ pub fn faults_of_programs(
         page.check(&Session {
             folder: &folder,
             programs: &[("cargo", cargo.as_path())],
-            replaced: &[],
+            replaced: &[("127.0.0.1:2024", free_address()?)],
             environment: &[],
         })
     }))
+}
+
+/// Returns an address of this machine at which nothing listens.
+pub fn free_address() -> anyhow::Result<String> {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(listener.local_addr()?.to_string())
 }
 
 /// Checks pages, four at a time because most of their time is waiting, and returns what is wrong with each.
@@ -180,13 +196,13 @@ impl Page {
                 };
             } else if fence == Some(true) {
                 page.add(line_number, line)?;
-            } else if fence.is_none()
-                && let Some(name) = line.strip_prefix("<!-- files: ")
-            {
-                let name = name
-                    .strip_suffix(" -->")
-                    .context("`<!-- files: NAME -->`")?;
-                page.files.push(name.to_owned());
+            } else if fence.is_none() {
+                page.files.extend(marked(line, "files"));
+                page.calls.extend(marked(line, "run").map(|command| Call {
+                    line: line_number,
+                    command,
+                    output: Vec::new(),
+                }));
             }
         }
         // Such a command could print anything.
@@ -248,6 +264,13 @@ impl Page {
         }
         Ok(())
     }
+}
+
+/// Returns what a line such as `<!-- files: NAME -->` says.
+pub fn marked(line: &str, mark: &str) -> Option<String> {
+    let rest = line.strip_prefix("<!-- ")?.strip_suffix(" -->")?;
+    let text = rest.strip_prefix(mark)?.strip_prefix(": ")?;
+    Some(text.to_owned())
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
@@ -443,6 +466,20 @@ mod tests {
     #[test]
     fn a_session_has_the_variables_that_it_is_given() {
         check("```console\n$ echo $GREETING, $USER\nHello, ada\n```\n").unwrap();
+    }
+
+    #[test]
+    fn a_hidden_command_runs_in_its_place() {
+        let page = "<!-- run: name=Ada -->\n```console\n$ echo $name\nAda\n```\n";
+        check(page).unwrap();
+        assert!(check("<!-- run: echo a -->\n").is_err());
+    }
+
+    #[test]
+    fn chapters_are_files() {
+        let chapters = chapters().unwrap();
+        assert!(chapters.contains(&"README.md".to_owned()));
+        assert!(chapters.iter().all(|path| root().join(path).is_file()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use harness::console::{Page, Session, faults, pages};
+use harness::console::{Page, Session, faults, free_address, pages};
 
 /// Runs the commands of all pages, or of those that are named, and fails with every page that says something else.
 pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
@@ -33,7 +33,7 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
         page.check(&Session {
             folder: folder.path(),
             programs: &[("archie", &archie)],
-            replaced: &[("127.0.0.1:2024", format!("127.0.0.1:{}", free_port()?))],
+            replaced: &[("127.0.0.1:2024", free_address()?)],
             environment: &environment,
         })
     });
@@ -47,9 +47,4 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
         eprintln!("not run here, but by the tests of the examples: {page}");
     }
     Ok(())
-}
-
-fn free_port() -> anyhow::Result<u16> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.port())
 }
