@@ -5,9 +5,12 @@ import { defineConfig } from "vitest/config";
 const everything = ["e2e/**/*.test.ts"];
 const quick = [
   "agents",
+  "chat",
   "first_visit",
+  "inbox",
   "keyboard",
   "networks",
+  "operate",
   "security",
   "truth",
   "truth_forks",
