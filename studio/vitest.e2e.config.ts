@@ -5,10 +5,15 @@ import { defineConfig } from "vitest/config";
 const everything = ["e2e/**/*.test.ts"];
 const quick = [
   "agents",
+  "chat",
   "first_visit",
+const quick = [
   "fork_cases",
+  "inbox",
+].map((name) => `e2e/${name}.test.ts`);
   "keyboard",
   "networks",
+  "operate",
   "security",
   "truth",
   "truth_forks",

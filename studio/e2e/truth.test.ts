@@ -1,8 +1,5 @@
 /** What the page shows of random threads equals an independent reading of their logs. `LONG=1` tries 200 of them. */
 
-import { existsSync } from "node:fs";
-import { dirname, join } from "node:path";
-
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
@@ -25,8 +22,6 @@ import { type ReadCheckpoint, type ReadLog, readLog } from "./log_reading.ts";
 import { readBranches, readChanges, readOutline, readTrace, readTree } from "./screen.ts";
 import { Random, SimulatedServer } from "./simulated.ts";
 
-/** The server with the simulator's programs, which is built next to the program that is tested. */
-const PROGRAM = process.env.SERVER_SUITES ?? join(dirname(process.env.ARCHIE ?? ""), "server-suites");
 const THREADS = process.env.LONG ? 200 : 4;
 /** The same seeds each time, so that a change is judged by what it changed. `SEED` begins with another one. */
 const FIRST = Number(process.env.SEED ?? 1);
@@ -38,8 +33,7 @@ let server: SimulatedServer;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing; run \`cargo build -p server-suites\``);
-  server = await SimulatedServer.start(PROGRAM);
+  server = await SimulatedServer.start();
   browser = await openBrowser();
 });
 
