@@ -14,6 +14,7 @@ mod deny;
 mod deploy;
 mod error_index;
 mod fuzz;
+mod http_reference;
 mod markdown;
 mod metadata;
 mod package;
@@ -119,6 +120,7 @@ commands:
   book --commands ARCHIE [PAGE...]
                                 run the commands of the pages with this program, and compare what they print
   cli-reference                 rewrite docs/cli.md from the help texts in apps/archie/tests/it/snapshots
+  http-reference                rewrite docs/http-api.md from the OpenAPI document in studio/openapi.json
   prose [FILE...]               check spelling and grammar of pages, help texts and doc comments
   pictures [NAME...]            take the pictures of archie in docs/pictures again: all, or those with these names
   error-index                   rewrite docs/errors/README.md from the pages beside it
@@ -176,6 +178,7 @@ enum Command {
         pages: Vec<String>,
     },
     CliReference,
+    HttpReference,
     Prose(Vec<String>),
     Pictures(Vec<String>),
     ErrorIndex,
@@ -209,6 +212,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "template" => parse_alone(parser, Command::Template),
         "book" => parse_book(parser),
         "cli-reference" => parse_alone(parser, Command::CliReference),
+        "http-reference" => parse_alone(parser, Command::HttpReference),
         "prose" => parse_names(parser, Command::Prose),
         "pictures" => parse_names(parser, Command::Pictures),
         "error-index" => parse_alone(parser, Command::ErrorIndex),
@@ -580,6 +584,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::BookInBrowser => book::run_in_browser()?,
         Command::BookCommands { archie, pages } => book::commands::run(&archie, &pages)?,
         Command::CliReference => cli_reference::write()?,
+        Command::HttpReference => http_reference::write()?,
         Command::Prose(files) => prose::run(&files)?,
         Command::Pictures(names) => pictures::run(&names)?,
         Command::ErrorIndex => error_index::write()?,

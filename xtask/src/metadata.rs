@@ -118,6 +118,19 @@ impl Metadata {
     }
 }
 
+impl Package {
+    /// The name of its library in code; none if it has only programs.
+    pub(crate) fn library(&self) -> Option<String> {
+        let mut targets = self.about["targets"].as_array()?.iter();
+        let is_library = |target: &&Json| {
+            let mut kinds = target["kind"].as_array().into_iter().flatten();
+            kinds.any(|kind| kind == "lib" || kind == "proc-macro")
+        };
+        let library = targets.find(is_library)?;
+        Some(library["name"].as_str()?.replace('-', "_"))
+    }
+}
+
 impl Declared {
     fn from_json(json: &Json) -> Self {
         let kind = match json["kind"].as_str() {

@@ -6,6 +6,7 @@
 mod agent_pages;
 mod arrows;
 mod changelog;
+mod configuration;
 mod core_is_pure;
 mod core_knows_no_models;
 mod coverage;

@@ -10,6 +10,14 @@
 //! `passages` (chooses what the model sees of notes that do not fit), `final_output` (collects the result), [`evidence`] and
 //! `contradiction` (check what the model claims), [`result`] (writes the file). [`inquiry`] has the
 //! commands next to the interview, and [`memory`] the file that they share. [`evaluation`] scores the agent.
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [analyze](../../book/html/docs/analyze.html)
+//! - [Evaluation](../../book/html/docs/evaluation.html)
 
 mod contradiction;
 pub mod evaluation;

@@ -9,6 +9,14 @@
 //! a host; `archie new NAME` creates a new agent crate that depends on this one.
 //!
 //! In reading order: [`Agent`] and [`AgentDeps`], [`AgentUi`], [`InterruptRequest`], [`Terminal`], [`user_folder`].
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [Interrupts and approvals](../../book/html/docs/concepts/interrupts-and-approvals.html)
+//! - [Folders](../../book/html/docs/folders.html)
 
 mod agent;
 mod choice;

@@ -8,6 +8,14 @@
 //!
 //! In reading order: [`graph`], [`state::AtrisState`], [`catalogue`] (what can be asked of an API), [`openapi`] (reads it from a
 //! document), [`connector`] (makes calls), [`watch`] (repeats a question).
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [atris](../../book/html/docs/atris.html)
+//! - [Effects and tool classes](../../book/html/docs/concepts/effects-and-tool-classes.html)
 
 pub mod answer;
 mod api_client;

@@ -4,6 +4,14 @@
 //! prompts and facts ([`workflow`]): draft a text, score it, ask what is missing, refine it. Code counts what can be counted
 //! ([`scan`]) and writes the tables; the model writes the prose between them, and code looks up every path, symbol and number
 //! that the prose names ([`accuracy`]).
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [docs](../../book/html/docs/docs-agent.html)
+//! - [Evaluation](../../book/html/docs/evaluation.html)
 
 pub mod accuracy;
 mod completeness;

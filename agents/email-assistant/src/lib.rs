@@ -4,6 +4,14 @@
 //! calls before a person sees them, and the person answers every question of a message before any of its calls run. Each call
 //! runs under an idempotency key made of its id, so a resumed thread can look up an effect instead of repeating it. Code
 //! computes the recipients from the email and the approved arguments (see [`policy`]).
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [mail](../../book/html/docs/mail.html)
+//! - [Approve in a browser](../../book/html/docs/howto/approve-in-a-browser.html)
 
 pub mod calendar;
 pub mod decisions;

@@ -7,6 +7,14 @@
 //!
 //! In reading order: [`graph`], [`state::GraphState`], [`service`] (starts an analysis), [`book`] (reads and patches workbooks),
 //! [`sandbox`], [`changes`] (what a person reviews), [`recipe`] (replays a run).
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [sheet](../../book/html/docs/sheet.html)
+//! - [Undo an answer](../../book/html/docs/howto/undo-an-answer.html)
 
 pub mod book;
 pub mod changes;

@@ -38,6 +38,15 @@
 //!     archie::run(&[greeter])
 //! }
 //! ```
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [The demo](../../book/html/docs/start/demo.html)
+//! - [Commands](../../book/html/docs/cli.html)
+//! - [Configuration](../../book/html/docs/configuration.html)
 
 pub mod agents;
 pub mod app;

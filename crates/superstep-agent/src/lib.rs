@@ -43,6 +43,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [A first agent in ten minutes](../../book/html/docs/start/first-agent.html)
 //! - [Agents](../../book/html/docs/agents.html)
 //! - [Effects and tool classes](../../book/html/docs/concepts/effects-and-tool-classes.html)

@@ -28,6 +28,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Test with kill points](../../book/html/docs/howto/test-with-kill-points.html)
 //! - [Write a checkpointer](../../book/html/docs/inside/write-a-checkpointer.html)
 //! - [Testing](../../book/html/docs/testing.html)

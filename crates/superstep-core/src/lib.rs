@@ -81,6 +81,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Follow one superstep](../../book/html/docs/inside/a-superstep.html)
 //! - [Graphs and supersteps](../../book/html/docs/concepts/graphs-and-supersteps.html)
 //! - [Write a driver or an engine](../../book/html/docs/inside/write-a-driver.html)

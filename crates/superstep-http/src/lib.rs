@@ -11,6 +11,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [atris, which asks APIs](../../book/html/docs/atris.html)
 //! - [Webhooks of the server](../../book/html/docs/server.html)
 

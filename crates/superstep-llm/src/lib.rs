@@ -25,6 +25,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Models](../../book/html/docs/models.html)
 //! - [Run a local model well](../../book/html/docs/howto/run-a-local-model.html)
 //! - [Get structured output](../../book/html/docs/howto/get-structured-output.html)

@@ -9,6 +9,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [State and channels](../../book/html/docs/concepts/state-and-channels.html)
 
 use proc_macro::TokenStream;

@@ -39,6 +39,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Deployment shapes](../../book/html/docs/deploy.html)
 //! - [Move threads to another database](../../book/html/docs/howto/move-threads.html)
 //! - [Scale](../../book/html/docs/scale.html)

@@ -37,6 +37,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Cluster](../../book/html/docs/cluster.html)
 //! - [Local and cluster](../../book/html/docs/concepts/local-and-cluster.html)
 //!

@@ -70,6 +70,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [A first deploy in ten minutes](../../book/html/docs/start/first-deploy.html)
 //! - [The server](../../book/html/docs/server.html)
 //! - [Operate the server](../../book/html/docs/operate-server.html)

@@ -33,6 +33,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Deployment shapes](../../book/html/docs/deploy.html)
 //! - [Back up and restore](../../book/html/docs/howto/back-up-and-restore.html)
 //! - [Scale](../../book/html/docs/scale.html)

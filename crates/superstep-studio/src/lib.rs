@@ -13,6 +13,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [Studio](../../book/html/docs/studio.html)
 
 use std::borrow::Cow;

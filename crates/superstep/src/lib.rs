@@ -45,6 +45,9 @@
 //!
 //! # In the book
 //!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
 //! - [A first graph in ten minutes](../../book/html/docs/start/first-graph.html)
 //! - [Graphs and supersteps](../../book/html/docs/concepts/graphs-and-supersteps.html)
 //! - [Durability](../../book/html/docs/concepts/durability.html)

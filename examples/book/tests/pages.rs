@@ -22,6 +22,14 @@ const CHECKED_ELSEWHERE: &[(&str, &str)] = &[
     ("docs/server.md", "crates/superstep-server/src/lib.rs"),
     ("docs/testing.md", "examples/testing/tests/guide.rs"),
     (
+        "docs/migrate-from-a-queue.md",
+        "examples/book/tests/pages.rs",
+    ),
+    (
+        "docs/migrate-from-temporal.md",
+        "examples/book/tests/pages.rs",
+    ),
+    (
         "docs/migrate-from-langgraph.md",
         "examples/migrate/tests/guide.rs",
     ),
@@ -31,7 +39,11 @@ const CHECKED_ELSEWHERE: &[(&str, &str)] = &[
 const PROGRAMS: &[&str] = &["example-agents", "example-book", "example-graphs"];
 
 /// Programs that a page shows as a whole: the page, and the file.
-const LISTINGS: &[(&str, &str)] = &[("docs/server.md", "src/bin/support.rs")];
+const LISTINGS: &[(&str, &str)] = &[
+    ("docs/server.md", "src/bin/support.rs"),
+    ("docs/migrate-from-a-queue.md", "src/bin/queue.rs"),
+    ("docs/migrate-from-temporal.md", "src/bin/refund.rs"),
+];
 
 /// What stands before a block that no test runs, with the reason.
 const NOT_RUN: &str = "not run";

@@ -6,11 +6,15 @@ use std::fs;
 use std::path::Path;
 
 use super::{BTreeSet, read_files, resolve, values};
-use crate::metadata::Metadata;
+use crate::metadata::{Metadata, Package};
 
 /// Where a link of this chapter to this file leads in the book, if the file is the front page of a library.
 pub(super) fn front_page(chapter: &str, file: &str) -> Option<String> {
-    let name = file.strip_prefix("crates/")?.strip_suffix("/src/lib.rs")?;
+    let name = match file.strip_suffix("/src/lib.rs")?.split_once('/')? {
+        ("agents", agent) if agent != "archie-agent" => format!("archie-{agent}"),
+        ("agents" | "apps" | "crates", name) => name.to_owned(),
+        _ => return None,
+    };
     let up = "../".repeat(chapter.split('/').count() - 1);
     Some(format!("{up}{TO_API}{}/index.html", name.replace('-', "_")))
 }
@@ -36,11 +40,9 @@ pub(super) fn broken_links(target: &Path) -> anyhow::Result<Vec<String>> {
         }
         linked.insert(file);
     }
-    for package in Metadata::read()?
-        .libraries()
-        .filter(|package| package.published)
-    {
-        let front = format!("doc/{}/index.html", package.name.replace('-', "_"));
+    let metadata = Metadata::read()?;
+    for library in metadata.published().filter_map(Package::library) {
+        let front = format!("doc/{library}/index.html");
         if !linked.contains(&front) {
             broken.push(format!("no page of the book links to `{front}`"));
         }
@@ -50,6 +52,10 @@ pub(super) fn broken_links(target: &Path) -> anyhow::Result<Vec<String>> {
             .collect();
         if back.is_empty() {
             broken.push(format!("{front} links to no page of the book"));
+        } else if !text.contains("cargo xtask book") {
+            broken.push(format!(
+                "{front} does not say where its links to the book work"
+            ));
         }
         for link in back
             .into_iter()
@@ -82,6 +88,10 @@ mod tests {
             front_page("docs/a.md", "crates/superstep/src/graph.rs"),
             None
         );
+        let agent = front_page("docs/a.md", "agents/email-assistant/src/lib.rs").unwrap();
+        assert_eq!(agent, "../../../doc/archie_email_assistant/index.html");
+        let host = front_page("docs/a.md", "agents/archie-agent/src/lib.rs").unwrap();
+        assert_eq!(host, "../../../doc/archie_agent/index.html");
         assert!(!is_api_page("../docs/a.html"));
     }
 
