@@ -7,10 +7,8 @@ const quick = [
   "agents",
   "chat",
   "first_visit",
-const quick = [
   "fork_cases",
   "inbox",
-].map((name) => `e2e/${name}.test.ts`);
   "keyboard",
   "networks",
   "operate",
