@@ -1,8 +1,22 @@
 import { defineConfig } from "vitest/config";
 
-// With `LONG=1` everything runs. Without it, what judges clock times, frames and pictures is left out: that needs a quiet machine.
+// With `LONG=1` everything runs, in its full size. Without it, what judges clock times, frames and pictures is left out, because
+// that needs a quiet machine, and the others have the size that CI has time for: less than a minute each.
 const everything = ["e2e/**/*.test.ts"];
-const quick = ["agents", "first_visit", "keyboard", "two_people"].map((name) => `e2e/${name}.test.ts`);
+const quick = [
+  "agents",
+  "chat",
+  "first_visit",
+  "fork_cases",
+  "inbox",
+  "keyboard",
+  "networks",
+  "operate",
+  "security",
+  "truth",
+  "truth_forks",
+  "two_people",
+].map((name) => `e2e/${name}.test.ts`);
 const isNamed = process.argv.some((argument) => argument.startsWith("e2e/"));
 
 // In a real browser against the real program: one file after the other, since they share two processors.

@@ -54,6 +54,23 @@ def loop(kept, settings):
     return round_ | {"bytes": kept.bytes() - empty}
 
 
+def marginal(kept, settings):
+    """What so many threads add to a store that has as many already."""
+    turns, threads = int(settings["turns"]), int(settings["threads"])
+    graph = graphs.loop(kept.saver, turns, settings.get("channel"))
+
+    def talk():
+        for _ in range(threads):
+            state = graph.invoke(graphs.BEGINNING, thread())
+            assert len(state["messages"]) == 2 * turns
+
+    talk()
+    before, watch = kept.bytes(), Stopwatch()
+    talk()
+    round_ = watch.stop(threads)
+    return round_ | {"bytes": kept.bytes() - before}
+
+
 def fanout(kept, settings):
     branches = int(settings["branches"])
     graph = graphs.fan_out(kept.saver, branches)
@@ -139,7 +156,14 @@ def main():
         print(json.dumps(one_round(work, store, settings)), flush=True)
 
 
-WORKS = {"chain": chain, "loop": loop, "fanout": fanout, "resume": resume, "parked": parked}
+WORKS = {
+    "chain": chain,
+    "loop": loop,
+    "marginal": marginal,
+    "fanout": fanout,
+    "resume": resume,
+    "parked": parked,
+}
 CONNECTIONS = 16
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { openBrowser, WatchedPage } from "./browser.ts";
+import { note } from "./figures.ts";
 import { Lab } from "./lab.ts";
 import { overlaps, sidewaysScroll, smallTargets, unseenFocus } from "./layout.ts";
 import { EMPTY, STOPS, type Stop, startTour, type Tour } from "./tour.ts";
@@ -46,6 +47,8 @@ const TABBED = new Set([
   "store-item",
 ]);
 
+/** Views in which nothing was found. */
+let clean = 0;
 let browser: Browser;
 let tour: Tour;
 let empty: Lab;
@@ -239,6 +242,7 @@ async function lookAt(name: string): Promise<void> {
   found.rtl = await mirrored(page, name);
   const problems = Object.entries(found).filter(([, list]) => (list as unknown[]).length > 0);
   expect(Object.fromEntries(problems), name).toEqual({});
+  note("accessible", { views: ++clean, looks_of_each: LOOKS.length });
 }
 
 /** A desktop at 200 %: half as many pixels of the page, each twice as large. */

@@ -12,6 +12,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { CheckpointTree, RaisedInterrupt, Thread } from "../src/api/types.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { Cluster } from "./cluster.ts";
+import { note } from "./figures.ts";
 import { Lab } from "./lab.ts";
 import { repliesOfForks, type Story, stories } from "./steps/stories.ts";
 import {
@@ -54,7 +55,14 @@ describe.each(["local", "restate"] as const)("on the engine %s", (engine) => {
     await lab?.stop();
     const times = watcher.seen.map(([, ms]) => ms).sort((a, b) => a - b);
     const median = times[Math.floor(times.length / 2)];
-    console.log(`${engine}: ${times.length} changes seen, median ${median} ms, longest ${times.at(-1)} ms`);
+    const longest = times.at(-1);
+    console.log(`${engine}: ${times.length} changes seen, median ${median} ms, longest ${longest} ms`);
+    if (median === undefined || longest === undefined) return;
+    note("agents", {
+      [`${engine}_changes`]: times.length,
+      [`${engine}_seen_median_ms`]: median,
+      [`${engine}_seen_longest_ms`]: longest,
+    });
   });
 
   const isTested = ({ graph }: Story) => engine === "local" || process.env.LONG || ON_CLUSTER.includes(graph);

@@ -1,10 +1,11 @@
 /** The real program, for tests in the browser: `archie serve` with a scripted model and a folder of its own. */
 
-import { type ChildProcess, execFileSync, type StdioOptions, spawn } from "node:child_process";
+import { type ChildProcess, execFile, execFileSync, type StdioOptions, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 import type { Json } from "../src/api/json.ts";
 import type { InboxItem, Thread, ThreadState } from "../src/api/types.ts";
@@ -119,6 +120,14 @@ export class Lab {
       ARCHIE_PYTHON: sandboxPython(),
       ...this.#variables,
     };
+  }
+
+  /** Runs another command of the program, on the same threads, and returns what it prints. */
+  async archie(...args: string[]): Promise<string> {
+    const store = this.#cluster?.storeArgs ?? [];
+    const all = ["--model", this.#model, ...store, ...args];
+    // Not the blocking form: the API that `atris` asks is in this process.
+    return (await promisify(execFile)(this.#program, all, { env: this.#env() })).stdout;
   }
 
   /** Kills the server, without a chance to end what it does. */

@@ -10,8 +10,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 
 import type { CheckpointTree, DeclaredGraph, ThreadState, ThreadTrace } from "../src/api/types.ts";
 import { openBrowser } from "./browser.ts";
+import { note } from "./figures.ts";
 import { begin, Lab, pause } from "./lab.ts";
-import { largeGraph, largeInbox, largeMessages, largeTrace, largeTree } from "./large_data.ts";
+import { largeGraph, largeInbox, largeMessages, largeTrace, largeTree, pageOfTree } from "./large_data.ts";
 import { LargeServer } from "./large_server.ts";
 import { contention, openPage, type Smoothness, traced } from "./measure.ts";
 
@@ -46,14 +47,31 @@ const threadUrl = (thread: string, tab: string) => `${server.url}/studio/threads
 test("10,000 checkpoints: dragging along the timeline", TRIES, async () => {
   const tree = largeTree(await get<CheckpointTree>(`/superstep/threads/${mail}/tree`), 10_000);
   const state = await get<ThreadState>(`/threads/${mail}/state?subgraphs=true`);
-  server.stub("GET", /\/tree$/, () => ({ json: tree }));
+  server.stub("GET", /\/tree$/, (url) => ({ json: pageOfTree(tree, url) }));
   server.stub("GET", /\/state\/[^/]+$/, ({ pathname }) => ({
     json: { ...state, checkpoint_id: pathname.split("/").at(-1) },
   }));
   server.stub("POST", /\/diff$/, () => ({ json: { changes: [] } }));
   await smooth("10,000 checkpoints, drag", threadUrl(mail, "state"), ".json-row", async (page) => {
+    await expectCheckpoints(page, 10_000);
     await drag(page, ".timeline-track");
   });
+});
+
+test("a thread with more checkpoints than a page has: the timeline shows all of them", async () => {
+  const count = 1200;
+  const supersteps = Array.from({ length: count }, (_, at) => ({
+    updates: [{ values: { userInput: `Turn ${at + 1}` }, as_node: "READ_NOTES" }],
+  }));
+  const metadata = { graph_id: "analyze" };
+  const made = await lab.call<{ thread_id: string }>("POST", "/threads", { metadata, supersteps });
+  const { context, page } = await openPage(browser, `${lab.page}threads/${made.thread_id}?tab=state`);
+  await expectCheckpoints(page, count);
+  const row = (turn: number) => page.locator(".json-row", { hasText: `"Turn ${turn}"` });
+  await row(count).waitFor();
+  await page.getByRole("slider", { name: "Checkpoint" }).press("Home");
+  await row(1).waitFor();
+  await context.close();
 });
 
 test("5,000 messages: scrolling through them", TRIES, async () => {
@@ -119,6 +137,7 @@ test("200 nodes with 20 subgraphs are laid out within 1 s in a worker", TRIES, a
   console.log(`layouts in the worker: ${shown} ms on the clock; contention ${load.toFixed(2)}`);
   expect(layouts.length).toBeGreaterThan(0);
   expect(Math.max(...layouts)).toBeLessThanOrEqual(1000 * load);
+  note("large", { layout_longest_ms: Math.max(...layouts), layout_contention: load });
 });
 
 test("a large thread that rests is not read again", async () => {
@@ -153,6 +172,12 @@ async function stateOf5MB(): Promise<string> {
   });
   big = made.thread_id;
   return big;
+}
+
+/** Waits until so many checkpoints are on the timeline. */
+async function expectCheckpoints(page: Page, count: number): Promise<void> {
+  await page.locator(`.timeline-track[aria-valuemax="${count}"]`).waitFor({ timeout: 20_000 });
+  expect(await page.getByText("older ones are loading").count()).toBe(0);
 }
 
 interface Measured extends Smoothness {
@@ -192,6 +217,8 @@ async function smooth(
     expect(frames).toBeGreaterThan(MOVES / 4);
     expect(p95).toBeLessThanOrEqual(FRAME_MS);
     expect(longest).toBeLessThanOrEqual(TASK_MS);
+    const key = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, "_");
+    note("large", { [`${key}_p95_ms`]: p95, [`${key}_longest_task_ms`]: longest });
     return { ...measured, layouts: await page.evaluate<number[]>("globalThis.layouts") };
   } finally {
     await context.close();

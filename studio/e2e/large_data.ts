@@ -32,6 +32,25 @@ export function largeTree(real: CheckpointTree, count: number): CheckpointTree {
   return { ...real, current: one.checkpoint_id, checkpoints, branches: [branch], is_complete: true };
 }
 
+/** The most checkpoints that the server puts into a page of a tree. */
+const PAGE_MAX = 1000;
+
+/** A page of a large tree, as the server cuts it. */
+export function pageOfTree(tree: CheckpointTree, url: URL): CheckpointTree {
+  const limit = Number(url.searchParams.get("limit") ?? PAGE_MAX);
+  if (limit > PAGE_MAX) throw new Error(`the server refuses a limit of ${limit}`);
+  const before = url.searchParams.get("before");
+  const at = tree.checkpoints.findIndex(({ checkpoint_id }) => checkpoint_id === before);
+  if (before !== null && at < 0) throw new Error(`there is no checkpoint ${before}`);
+  const checkpoints = tree.checkpoints.slice(at + 1, at + 1 + limit);
+  return {
+    ...tree,
+    checkpoints,
+    branches: before === null ? tree.branches : [],
+    is_complete: at + 1 + checkpoints.length === tree.checkpoints.length,
+  };
+}
+
 /** A conversation of questions and answers with Markdown and calls of tools. */
 export function largeMessages(real: ThreadState, count: number): ThreadState {
   const values = real.values as { messages: Record<string, unknown>[] };

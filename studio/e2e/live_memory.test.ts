@@ -4,10 +4,11 @@ import type { Browser, CDPSession } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import { openBrowser, WatchedPage } from "./browser.ts";
+import { note } from "./figures.ts";
 import { Lab, mailOf, pause } from "./lab.ts";
 import { SlowModel } from "./slow_model.ts";
 
-const SECONDS = Number(process.env.SECONDS ?? (process.env.LONG ? 600 : 30));
+const SECONDS = Number(process.env.SECONDS ?? (process.env.LONG ? 3600 : 30));
 const EVERY_S = Math.max(3, SECONDS / 40);
 /** The page keeps a part of a text that never ends. Before it is full, the page may grow. */
 const WARM_UP_S = process.env.LONG ? 120 : 6;
@@ -65,7 +66,14 @@ test(`memory ${process.env.LONG ? "is flat" : "stays small"} over ${SECONDS} sec
   const perHour = slope(samples.filter(({ seconds }) => seconds >= WARM_UP_S)) * 3600;
   if (process.env.LONG) expect(perHour).toBeLessThan(GROWTH_MAX_PER_HOUR);
   // Half a minute is too short for a slope; what a text of this length takes is known.
-  expect(Math.max(...samples.map(({ heap }) => heap))).toBeLessThan(60 * 1024 * 1024);
+  const largest = Math.max(...samples.map(({ heap }) => heap));
+  expect(largest).toBeLessThan(60 * 1024 * 1024);
+  note("live_memory", {
+    seconds: SECONDS,
+    tokens_per_second: rate,
+    growth_mb_per_hour: perHour / 1024 / 1024,
+    largest_heap_mb: largest / 1024 / 1024,
+  });
   model.isHeld = false;
   await watched.close();
 });

@@ -21,7 +21,15 @@ interface TaskWrite {
   cached: boolean;
 }
 
+interface Failed {
+  frame: Frame;
+  index: number;
+  /** `Handle` if the error handler of the node runs instead. */
+  then: Json;
+}
+
 interface Change {
+  AttemptFailed?: Failed;
   FrameOpened?: { frame: Frame; input: Bytes | null; next: Next };
   FrameAdvanced?: { frame: Frame; writes: TaskWrite[]; next: Next };
   StateWritten?: { update: Bytes | null };
@@ -54,6 +62,19 @@ interface OpenGraph {
 interface Position {
   graphs: Map<string, OpenGraph>;
   restarts: number;
+  ran: Ran;
+}
+
+/** What ran on the way to an entry. Nodes are named with the nodes that lead to their graph, as `parent:child`. */
+export interface Ran {
+  /** How often each node wrote its result. */
+  executions: Record<string, number>;
+  /** How often a node of the root graph ran in the superstep after another, as `one>other`. `__start__` comes before the first. */
+  followed: Record<string, number>;
+  /** Nodes whose failures a handler took. */
+  handled: string[];
+  /** The nodes of the last superstep of the root graph. */
+  last: string[];
 }
 
 export interface ReadCheckpoint {
@@ -80,6 +101,10 @@ export interface ReadLog {
   current: ReadCheckpoint;
   /** The subgraphs that the thread is inside of at the end of the log. */
   open: { name: string; values: JsonObject }[];
+  /** What ran on the branch of the end of the log. */
+  ran: Ran;
+  /** The nodes that run next, in the graph and in the subgraphs that the thread is inside of. */
+  pending: string[];
   calls: ReadCall[];
 }
 
@@ -91,7 +116,9 @@ const keyOf = (path: Frame) => JSON.stringify(path);
 const ROOT = keyOf([]);
 
 export function readLog(log: StoredEntry[]): ReadLog {
-  const positions = new Map<number, Position>([[0, { graphs: new Map(), restarts: 0 }]]);
+  const positions = new Map<number, Position>([
+    [0, { graphs: new Map(), restarts: 0, ran: { executions: {}, followed: {}, handled: [], last: [] } }],
+  ]);
   const checkpoints: ReadCheckpoint[] = [];
   // The checkpoint that an entry has or follows.
   const newest = new Map<number, ReadCheckpoint | undefined>();
@@ -105,6 +132,9 @@ export function readLog(log: StoredEntry[]): ReadLog {
       apply(now, change, seq);
       for (const write of change.FrameAdvanced?.writes ?? [])
         if (!write.cached) calls.push(...callsOf(write));
+      // An edit is stored as if nodes had run.
+      if (entry.kind === "Update") now.ran.last = [];
+      else if (change.FrameAdvanced) countRuns(now.ran, change.FrameAdvanced);
     }
     const edits = entry.extensions.find(([tag]) => tag === EDITS)?.[1][0];
     const isPlainFork = entry.kind === "Fork" && edits === undefined;
@@ -137,9 +167,26 @@ export function readLog(log: StoredEntry[]): ReadLog {
   }
   const current = newest.get(last);
   if (!current) throw new Error("the log has no checkpoint");
-  const graphs = [...(positions.get(last)?.graphs.values() ?? [])];
-  const open = graphs.filter(({ path, isOpen }) => path.length > 0 && isOpen).map(namedGraph);
-  return { checkpoints, current, open, calls };
+  const end = positions.get(last);
+  const graphs = [...(end?.graphs.values() ?? [])].filter(({ isOpen }) => isOpen);
+  const open = graphs.filter(({ path }) => path.length > 0).map(namedGraph);
+  const pending = graphs.flatMap(({ path, next }) => next.map((node) => idOf(path, node)));
+  if (!end) throw new Error("the log is empty");
+  return { checkpoints, current, open, calls, ran: end.ran, pending };
+}
+
+const idOf = (path: Frame, node: string) => [...path.map((each) => each.node), node].join(":");
+const increase = (counts: Record<string, number>, key: string) => {
+  counts[key] = (counts[key] ?? 0) + 1;
+};
+
+/** Counts what a superstep ran. */
+function countRuns(ran: Ran, { frame, writes }: NonNullable<Change["FrameAdvanced"]>): void {
+  for (const { node } of writes) increase(ran.executions, idOf(frame, node));
+  if (frame.length > 0) return;
+  const nodes = [...new Set(writes.map(({ node }) => node))];
+  for (const before of ran.last) for (const node of nodes) increase(ran.followed, `${before}>${node}`);
+  ran.last = nodes;
 }
 
 function namedGraph({ path, values }: OpenGraph) {
@@ -168,12 +215,18 @@ function sourceOf(
 
 function apply(now: Position, change: Change, seq: number): void {
   const {
+    AttemptFailed: failed,
     FrameOpened: opened,
     FrameAdvanced: advanced,
     StateWritten: written,
     Replanned: replanned,
   } = change;
+  if (failed?.then === "Handle") {
+    const node = now.graphs.get(keyOf(failed.frame))?.next[failed.index];
+    if (node !== undefined) now.ran.handled.push(idOf(failed.frame, node));
+  }
   if (opened) open(now, opened, seq);
+  if (opened?.frame.length === 0) now.ran.last = ["__start__"];
   if (advanced) {
     const graph = now.graphs.get(keyOf(advanced.frame));
     if (!graph) throw new Error(`entry ${seq} continues a graph that was not entered`);

@@ -5,9 +5,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest
 
 import { isObject, type Json } from "../src/api/json.ts";
 import type { Assistant, InboxItem, RaisedInterrupt, Run, Thread, ThreadState } from "../src/api/types.ts";
+import { openSubgraphs } from "../src/pure/state_view.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { CuttingProxy } from "./cutting_proxy.ts";
+import { note } from "./figures.ts";
 import { Lab, mailOf, pause } from "./lab.ts";
+import { readTree } from "./screen.ts";
 import { SlowModel } from "./slow_model.ts";
 
 const CUTS = process.env.LONG ? 200 : 10;
@@ -42,7 +45,7 @@ afterAll(async () => {
   await browser?.close();
 });
 
-test(`the network is cut ${CUTS} times in mid-token`, async () => {
+test(`the network is cut ${CUTS} times in mid-token`, { timeout: 120_000 + CUTS * 5_000 }, async () => {
   const watch = await watchThread();
   for (let cut = 0; cut < CUTS; ) {
     await nextText(watch);
@@ -57,9 +60,12 @@ test(`the network is cut ${CUTS} times in mid-token`, async () => {
   }
   await expectSame(watch);
   await watch.close();
+  note("networks", { cuts: CUTS });
 });
 
-test(`the server is killed and restarted ${KILLS} times in mid-token`, async () => {
+test(`the server is killed and restarted ${KILLS} times in mid-token`, {
+  timeout: 120_000 + KILLS * 15_000,
+}, async () => {
   const watch = await watchThread();
   for (let kill = 0; kill < KILLS; kill++) {
     await nextText(watch);
@@ -76,6 +82,7 @@ test(`the server is killed and restarted ${KILLS} times in mid-token`, async () 
   }
   await expectSame(watch);
   await watch.close();
+  note("networks", { kills: KILLS });
 });
 
 test("nothing that is typed is lost while the server is away, and what is sent then arrives once", async () => {
@@ -364,6 +371,25 @@ async function expectSame({ thread, page }: Watch): Promise<void> {
   expect(expected.length).toBeGreaterThan(1);
   await expect.poll(async () => await drawnMessages(page, "all"), { timeout: 60_000 }).toEqual(expected);
   await away(page).waitFor({ state: "detached" });
+  await page.getByRole("tab", { name: "State", exact: true }).click();
+  expect(await shownStates(page)).toEqual(statesOf(state));
+  await page.getByRole("tab", { name: "Messages", exact: true }).click();
+}
+
+/** The trees that the page draws: the thread's own state, and those of the subgraphs that it is inside of. */
+async function shownStates(page: Page): Promise<Record<string, Json>> {
+  await page.getByRole("tree", { name: "State", exact: true }).waitFor();
+  const shown: Record<string, Json> = {};
+  for (const tree of await page.getByRole("tree", { name: /^State\b/ }).all())
+    shown[(await tree.getAttribute("aria-label")) ?? ""] = (await readTree(tree)).value;
+  return shown;
+}
+
+/** The same, from what the server says. */
+function statesOf(state: ThreadState): Record<string, Json> {
+  const states: Record<string, Json> = { State: state.values as Json };
+  for (const { name, values } of openSubgraphs(state)) states[`State of ${name}`] = values;
+  return states;
 }
 
 /** The messages of a state as lines: the role and the text. Those of a subgraph that is running come with it. */

@@ -240,6 +240,43 @@ export async function readBranches(page: Page): Promise<ShownBranch[]> {
   );
 }
 
+export interface ShownNode {
+  executions: number;
+  /** How often the edges to other nodes were taken, by the names of these. */
+  taken: Record<string, number>;
+  isGroup: boolean;
+}
+
+/** Reads the nodes of the outline of the graph by their ids: those of the graph itself, or with all subgraphs open. */
+export async function readOutline(page: Page, isOpen: boolean): Promise<Record<string, ShownNode>> {
+  const graph = page.getByRole("region", { name: "Graph", exact: true });
+  const items = graph.locator(".graph-item");
+  await items.first().waitFor();
+  const openAll = graph.getByRole("button", { name: "Open all subgraphs" });
+  // A graph without subgraphs has none to open.
+  if (isOpen && (await openAll.count()) > 0) await openAll.click();
+  return await items.evaluateAll((elements) => {
+    const nodes: Record<string, ShownNode> = {};
+    for (const element of elements) {
+      const id = element.querySelector<HTMLElement>(":scope > .graph-item-row [data-node]")?.dataset.node;
+      const facts = element.querySelector(":scope > .graph-item-row > .graph-item-facts")?.textContent ?? "";
+      const count = /([\d,]+) executions?/.exec(facts)?.[1] ?? "0";
+      const taken: Record<string, number> = {};
+      for (const edge of element.querySelectorAll(":scope > .graph-leads > span")) {
+        const times = /taken ([\d,]+)×/.exec(edge.textContent ?? "")?.[1] ?? "0";
+        taken[edge.querySelector("bdi")?.textContent ?? ""] = Number(times.replaceAll(",", ""));
+      }
+      const isGroup = element.querySelector(":scope > .graph-item-row > .graph-item-toggle") !== null;
+      nodes[id ?? element.querySelector(".graph-item-name")?.textContent ?? ""] = {
+        executions: Number(count.replaceAll(",", "")),
+        taken,
+        isGroup,
+      };
+    }
+    return nodes;
+  });
+}
+
 export interface ShownSpan {
   kind: string;
   name: string;

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Cron } from "../src/api/types.ts";
 import { ATTEMPTS, Attacker, type Attempt, type Target } from "./attacker.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
+import { note } from "./figures.ts";
 import { fill, type HostileData, problemsOf, speakForAnother, startHostileLab } from "./hostile.ts";
 import { begin, Lab } from "./lab.ts";
 import { PAYLOADS } from "./payloads.ts";
@@ -99,6 +100,7 @@ describe("a server full of hostile texts", () => {
     expect(await problemsIn(watched, views())).toEqual([]);
     expect([...seen].sort()).toEqual(PAYLOADS.map(({ mark }) => mark));
     await watched.close();
+    note("security", { payloads: PAYLOADS.length, views: views().length });
   });
 
   test("nor in the question of any mail, on a phone", async () => {
@@ -245,10 +247,12 @@ describe("people with keys", () => {
     expect(writing(seen.alice).length).toBeGreaterThan(15);
     expect(writing(seen.bob)).toEqual([]);
     const before = await lab.call("GET", "/superstep/audit?limit=1");
-    for (const { method, path } of await writingRoutes()) {
+    const routes = await writingRoutes();
+    for (const { method, path } of routes) {
       const answer = await asBob(method, path, {});
       expect([answer.status, `${method} ${path}`]).toEqual([403, `${method} ${path}`]);
     }
+    note("security", { routes_refused_to_readers: routes.length });
     expect(await lab.call("GET", "/superstep/audit?limit=1")).toEqual(before);
   });
 
@@ -325,6 +329,7 @@ async function storedIn(page: Page): Promise<string> {
 describe("a page of another site", () => {
   let lab: Lab;
   let attacker: Attacker;
+  let refused = 0;
   let target: Target;
 
   beforeAll(async () => {
@@ -355,6 +360,7 @@ describe("a page of another site", () => {
     const before = await everything();
     expect(await attacker.page.evaluate(attempt, target)).toBeUndefined();
     expect(await everything()).toBe(before);
+    note("security", { cross_site_attempts_refused: ++refused });
   });
 
   test("cannot get around it with a name that leads to this machine", async () => {

@@ -1,14 +1,9 @@
 /** A server with random programs of the simulator, and threads of them with answers, edits and forks. */
 
-import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-
 import type { Json } from "../src/api/json.ts";
 import type { Thread, ThreadState } from "../src/api/types.ts";
-import { freePort, pause } from "./lab.ts";
 import type { StoredEntry } from "./log_reading.ts";
+import { SuitesServer } from "./suites_server.ts";
 
 /** Random numbers that are the same for the same seed. */
 export class Random {
@@ -35,44 +30,26 @@ export class Random {
 }
 
 export class SimulatedServer {
-  readonly #folder = mkdtempSync(join(tmpdir(), "studio-sim-"));
-  readonly url: string;
-  #server: ChildProcess | undefined;
+  readonly #server: SuitesServer;
 
-  private constructor(port: number) {
-    this.url = `http://127.0.0.1:${port}`;
+  private constructor(server: SuitesServer) {
+    this.#server = server;
   }
 
-  static async start(program: string): Promise<SimulatedServer> {
-    const port = await freePort();
-    const server = new SimulatedServer(port);
-    const store = join(server.#folder, "threads.db");
-    const args = ["serve", "--store", store, "--address", `127.0.0.1:${port}`, "--graphs", "simulator"];
-    server.#server = spawn(program, args, { stdio: ["ignore", "ignore", "inherit"] });
-    for (let attempt = 0; attempt < 600; attempt++) {
-      if (
-        await fetch(`${server.url}/ok`).then(
-          ({ ok }) => ok,
-          () => false,
-        )
-      )
-        return server;
-      await pause(50);
-    }
-    throw new Error("the server does not answer");
+  static async start(): Promise<SimulatedServer> {
+    return new SimulatedServer(await SuitesServer.start("simulator"));
+  }
+
+  get url(): string {
+    return this.#server.url;
   }
 
   stop(): void {
-    this.#server?.kill("SIGKILL");
-    rmSync(this.#folder, { recursive: true, force: true });
+    this.#server.stop();
   }
 
   async call<T>(method: string, path: string, json?: unknown): Promise<T> {
-    const body = json === undefined ? null : JSON.stringify(json);
-    const headers = { "content-type": "application/json" };
-    const response = await fetch(`${this.url}${path}`, { method, headers, body });
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
+    return await this.#server.call(method, path, json);
   }
 
   async log(thread: string): Promise<StoredEntry[]> {
@@ -83,9 +60,9 @@ export class SimulatedServer {
     return await this.call("POST", `/threads/${thread}/history`, { limit: 1000 });
   }
 
-  /** Makes a thread of the program of a seed: an input, some answers, and then edits, forks and other inputs. */
-  async makeThread(seed: number): Promise<string> {
-    const random = new Random(seed);
+  /** Makes a thread of the program of a seed: an input, and as another number says, answers, edits, forks and other inputs. */
+  async makeThread(seed: number, happens: number): Promise<string> {
+    const random = new Random(happens);
     const { thread_id: thread } = await this.call<Thread>("POST", "/threads", {});
     const run = { thread, assistant: `sim-${seed}` };
     await this.#run(run, { input: inputOf(1) });

@@ -113,7 +113,7 @@ const MORE: Stop[] = [
   {
     name: "fork-assistant",
     path: thread("mail"),
-    prepare: then(fork, radio("Another assistant or version")),
+    prepare: then(fork, radio("Another model or assistant")),
   },
   ...AGENTS.map((agent) => ({ name: `start-${agent}`, path: at(`start/${agent}`) })),
   { name: "start-filled", path: at("start/docs"), prepare: press(/example/i) },

@@ -8,8 +8,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import type { ThreadState, ThreadTrace } from "../src/api/types.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
+import { note } from "./figures.ts";
 import { begin, Lab, pause } from "./lab.ts";
 
+/** Forks that did what was announced. */
+let counted = 0;
 let lab: Lab;
 let browser: Browser;
 
@@ -154,6 +157,7 @@ test.each(FORKS)(
       cost: `$${Number(dollars.toPrecision(3))}`,
     }).toEqual(announced);
     await watched.close();
+    note("truth_forks", { forks: ++counted });
   },
 );
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 
 import type { RaisedInterrupt } from "../src/api/types.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
+import { note } from "./figures.ts";
 import { begin, Lab } from "./lab.ts";
 import { seenWithin } from "./steps/watcher.ts";
 
@@ -76,6 +77,7 @@ test(`of two people who answer at once, one wins and the other is told who and w
   }
   console.log(`answered first: ${[...wins].map(([name, count]) => `${name} ${count}`).join(", ")}`);
   for (const each of both) await each.close();
+  note("two_people", { trials: TRIALS });
 });
 
 /** Opens an item and enters an answer. Returns what sends it. */
@@ -130,6 +132,7 @@ test("an item that is answered elsewhere leaves within a second, and the page na
   console.log(`left after ${gone.toFixed()} ms, named after ${named.toFixed()} ms`);
   expect(gone).toBeLessThan(seenWithin());
   expect(named).toBeLessThan(1.5 * seenWithin());
+  note("two_people", { item_left_ms: gone, answerer_named_ms: named });
   await watched.close();
 });
 
@@ -166,6 +169,7 @@ test("an answer shows as sent within 50 ms, and `u` takes it back while it can",
   expect(Math.max(...times.map(({ changed }) => changed))).toBeLessThan(50);
   // When a frame comes is also a matter of what else the machine does, so not of the slowest one.
   expect(times.map(({ drawn }) => drawn).toSorted((one, other) => one - other)[2]).toBeLessThan(50);
+  note("two_people", { shown_as_sent_longest_ms: Math.max(...times.map(({ changed }) => changed)) });
   // Longer than an answer is held: none of the five went out.
   await page.waitForTimeout(3500);
   expect((await firstInterrupt(thread)).status).toBe("open");

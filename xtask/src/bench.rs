@@ -17,6 +17,10 @@ pub(crate) struct BenchArgs {
     pub(crate) against_peers: bool,
     /// A Python that is new enough for Aegra, which takes part in `server` if one is named.
     pub(crate) aegra: Option<String>,
+    /// Whether counted instructions become the committed figures.
+    pub(crate) record: bool,
+    /// Whether committed figures of another compiler are an error.
+    pub(crate) strict: bool,
 }
 
 pub(crate) const NAMES: &[&str] = &[
@@ -33,6 +37,7 @@ pub(crate) const NAMES: &[&str] = &[
     "all",
     "page",
     "instructions",
+    "instructions-server",
 ];
 
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
@@ -40,8 +45,12 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     if !NAMES.contains(&name) {
         bail!("there is no bench `{name}`: use {}", NAMES.join(", "));
     }
-    if name == "instructions" && (args.quick || args.against_peers) {
-        bail!("`bench instructions` takes no option but `--json`");
+    let is_count = name.starts_with("instructions");
+    if is_count && (args.quick || args.against_peers) {
+        bail!("`bench {name}` takes no option but `--json`, `--record` and `--strict`");
+    }
+    if !is_count && (args.record || args.strict) {
+        bail!("`--record` and `--strict` belong to `bench instructions`");
     }
     // The page is written from figures that are there already; a quick look does without the optimisations that take minutes.
     let profile = match (name, args.quick) {
@@ -54,10 +63,20 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match name {
         // A program of its own: it needs little, and callgrind starts it many times.
         "instructions" => command.args(["instruction-counts", "--"]),
+        // Apart, because a server's crates take minutes to build, and turn on features of others that change their counts.
+        "instructions-server" => command.args([
+            "instruction-counts",
+            "--features",
+            "server",
+            "--",
+            "--server",
+        ]),
         _ => command.args(["benchmarks", "--", name]),
     };
     command.args(args.json.then_some("--json"));
     command.args(args.quick.then_some("--quick"));
+    command.args(args.record.then_some("--record"));
+    command.args(args.strict.then_some("--strict"));
     command.args(args.against_peers.then_some("--peers"));
     if let Some(python) = &args.aegra {
         command.args(["--aegra", python]);

@@ -91,7 +91,10 @@ commands:
                                      --aegra  a Python 3.12 or newer, for Aegra to be among the peers
                                 tenants  the server's tenants while one of them floods it, into the same file; two minutes
                                 all  every other one, into results/bench.json
-  bench instructions [--json]   count instructions under valgrind; more than 2 % over the committed figures is an error
+  bench instructions|instructions-server [--json] [--record] [--strict]
+                                count instructions under valgrind; more than 2 % over the committed figures is an error
+                                --record  replace the committed figures
+                                --strict  also an error: the committed figures are of another compiler
   bench page                    write docs/benchmarks.md and its plots from what is in results/
   weight [NAME...] [--record] [--json]
                                 build example programs from scratch: crates and CPU seconds, for each set of dependencies
@@ -107,7 +110,10 @@ commands:
                                 run the integration suite of LangGraph's Python SDK against our server
                                 --only     only tests that match an expression of pytest
                                 --backend  what the server stores its data in (default: sqlite)
-  studio build|check|browser    the web page in studio/: build it into its crate, check it, or drive it in a browser
+  studio build|check            the web page in studio/: build it into its crate, or check it
+  studio browser [NAME...] [--long]
+                                drive the page in a browser: what CI runs, or files of studio/e2e
+                                --long  in full size, with figures into results/studio.json
   template                      do what `archie new` says, with the project that it makes
   book                          build the pages as a book with mdBook, follow every link of it, and search in it
   book --browser                the same, and open pages in Chromium, light and dark, wide and narrow; pictures stay
@@ -216,12 +222,31 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
 }
 
 fn parse_studio(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let action = match parser.next()? {
-        Some(Value(name)) => studio::StudioAction::parse(&name.string()?)?,
+    let name = match parser.next()? {
+        Some(Value(name)) => name.string()?,
+        Some(Long("help") | Short('h')) => return Ok(Command::Help),
         Some(other) => return Err(other.unexpected()),
         None => return Err("use build, check or browser".into()),
     };
-    parse_alone(parser, Command::Studio(action))
+    match name.as_str() {
+        "build" => parse_alone(parser, Command::Studio(studio::StudioAction::Build)),
+        "check" => parse_alone(parser, Command::Studio(studio::StudioAction::Check)),
+        "browser" => parse_browser_tests(parser),
+        unknown => Err(format!("use build, check or browser, not `{unknown}`").into()),
+    }
+}
+
+fn parse_browser_tests(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut tests = studio::BrowserTests::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Value(name) => tests.names.push(name.string()?),
+            Long("long") => tests.is_long = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(Command::Studio(studio::StudioAction::Browser(tests)))
 }
 
 /// A command without arguments.
@@ -424,6 +449,8 @@ fn parse_bench(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
                 unknown => return Err(format!("`--against` takes peers, not `{unknown}`").into()),
             },
             Long("aegra") => args.aegra = Some(parser.value()?.string()?),
+            Long("record") => args.record = true,
+            Long("strict") => args.strict = true,
             Long("json") => args.json = true,
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
@@ -597,6 +624,16 @@ mod tests {
                 seed: Some(7)
             })
         );
+        assert_eq!(
+            parse_line("studio browser networks truth --long"),
+            Ok(Command::Studio(studio::StudioAction::Browser(
+                studio::BrowserTests {
+                    names: vec!["networks".to_owned(), "truth".to_owned()],
+                    is_long: true,
+                }
+            )))
+        );
+        assert!(parse_line("studio check networks").is_err());
         assert_eq!(
             parse_line("bench chain --against peers"),
             Ok(Command::Bench(bench::BenchArgs {

@@ -1,4 +1,9 @@
 //! Pictures of the real program for the README: it runs in a terminal, keys are typed, and what is on the screen is drawn.
+//!
+//! A scene fails, and its picture stays as it was, if nothing changed on the screen for more than two seconds while a person
+//! waited, if a line was wider than the terminal, or if a folder of this machine was to be seen.
+
+mod checks;
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,6 +14,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use harness::workspace::{cargo, output_of, root};
+
+use self::checks::{StillTime, lines_with_folders, wide_lines, with_home};
 
 /// Takes the pictures with these names again; every one if there are none.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
@@ -26,6 +33,7 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     let pictures = root().join("docs/pictures");
     fs::create_dir_all(&pictures)?;
     let wanted = |scene: &&Scene| names.is_empty() || names.iter().any(|name| name == scene.name);
+    let mut problems = Vec::new();
     for scene in SCENES.iter().filter(wanted) {
         let mut terminal = Terminal::open(scene)?;
         terminal.perform(&Ends("$"))?;
@@ -33,6 +41,11 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
             terminal.perform(act)?;
         }
         terminal.look()?;
+        if !terminal.problems.is_empty() {
+            let found = terminal.problems.join("\n  ");
+            problems.push(format!("{}:\n  {found}", scene.name));
+            continue;
+        }
         let picture = match scene.shows {
             Shows::Last => still(&terminal.screen()?, scene.size),
             Shows::Ends => recording(&terminal.ends, scene.size),
@@ -40,6 +53,9 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
         };
         fs::write(pictures.join(format!("{}.svg", scene.name)), picture)?;
         eprintln!("docs/pictures/{}.svg", scene.name);
+    }
+    if !problems.is_empty() {
+        bail!("these pictures were not taken:\n{}", problems.join("\n"));
     }
     Ok(())
 }
@@ -179,6 +195,8 @@ const SCRIPT: &str = "script:script.json";
 
 /// The first ten minutes of a person who has a local model.
 const TOUR: &[Act] = &[
+    Line("archie --version   # installed with: cargo install --path apps/archie"),
+    Ends("$"),
     Line("archie demo --no-pause"),
     Until("/studio"),
     Key("C-c"),
@@ -245,7 +263,13 @@ struct Terminal {
     frames: Vec<(String, Duration)>,
     /// What was on the screen when it showed what was waited for.
     ends: Vec<(String, Duration)>,
-    _folder: Folder,
+    columns: u16,
+    /// What was typed last.
+    typed: String,
+    still: StillTime,
+    /// What a person should not see, each once.
+    problems: Vec<String>,
+    folder: Folder,
 }
 
 struct Folder(PathBuf);
@@ -259,10 +283,10 @@ impl Drop for Folder {
 
 impl Terminal {
     fn open(scene: &Scene) -> anyhow::Result<Self> {
-        let name = scene.name;
-        let folder =
-            std::env::temp_dir().join(format!("archie-picture-{name}-{}", std::process::id()));
+        // Lines break where they would with a home whose name is short.
+        let folder = std::env::temp_dir().join(format!("archie{}", std::process::id()));
         fs::create_dir_all(folder.join("notes"))?;
+        fs::create_dir_all(folder.join("tmp"))?;
         for (file, text) in FILES {
             fs::write(folder.join(file), text)?;
         }
@@ -270,7 +294,11 @@ impl Terminal {
             socket: folder.join("tmux").display().to_string(),
             frames: Vec::new(),
             ends: Vec::new(),
-            _folder: Folder(folder.clone()),
+            columns: scene.size[0],
+            typed: String::new(),
+            still: StillTime::start(Instant::now()),
+            problems: Vec::new(),
+            folder: Folder(folder.clone()),
         };
         let [width, height] = scene.size.map(|number| number.to_string());
         let mut start = terminal.tmux();
@@ -292,7 +320,8 @@ impl Terminal {
         if let Ok(python) = std::env::var("ARCHIE_PYTHON") {
             start.arg(format!("ARCHIE_PYTHON={python}"));
         }
-        start.arg(format!("ARCHIE_HOME={}", folder.join("home").display()));
+        start.arg(format!("HOME={}", folder.display()));
+        start.arg(format!("TMPDIR={}", folder.join("tmp").display()));
         output_of(start.args(["bash", "--norc", "--noprofile"]))?;
         Ok(terminal)
     }
@@ -317,15 +346,17 @@ impl Terminal {
                     )?;
                     self.look()?;
                 }
-                self.key("Enter")
+                self.press("Enter", &line)
             }
-            Key(key) => self.key(key),
+            Key(key) => self.press(key, key),
             Until(text) => self.until(text, |screen| screen.contains(text)),
             Ends(text) => self.until(text, |screen| screen.trim_end().ends_with(text)),
             Kill => {
                 sleep(READ);
                 let shell = output_of(self.tmux().args(["display", "-p", "#{pane_pid}"]))?;
                 output_of(Command::new("pkill").args(["-9", "-P", shell.trim()]))?;
+                "kill -9".clone_into(&mut self.typed);
+                self.still = StillTime::start(Instant::now());
                 Ok(())
             }
         }
@@ -343,23 +374,57 @@ impl Terminal {
         Ok(ids.map(str::to_owned).collect())
     }
 
-    fn key(&mut self, key: &str) -> anyhow::Result<()> {
+    /// Presses a key after what was typed. From now on, a person waits.
+    fn press(&mut self, key: &str, typed: &str) -> anyhow::Result<()> {
+        typed.clone_into(&mut self.typed);
         output_of(self.tmux().args(["send-keys", key]))?;
+        self.still = StillTime::start(Instant::now());
         self.look()
     }
 
     /// With the codes of its colours.
     fn screen(&self) -> anyhow::Result<String> {
-        output_of(self.tmux().args(["capture-pane", "-p", "-e"]))
+        let screen = output_of(self.tmux().args(["capture-pane", "-p", "-e"]))?;
+        Ok(with_home(&screen, &self.folder.0))
     }
 
     /// Notes what is on the screen.
     fn look(&mut self) -> anyhow::Result<()> {
         sleep(LOOK);
         let screen = self.screen()?;
+        let has_changed = self.frames.last().is_none_or(|(last, _)| *last != screen);
+        self.still.look(has_changed, Instant::now());
         match self.frames.last_mut() {
-            Some((last, shown)) if *last == screen => *shown += LOOK,
+            Some((_, shown)) if !has_changed => *shown += LOOK,
             _ => self.frames.push((screen, LOOK)),
+        }
+        Ok(())
+    }
+
+    /// Notes what is wrong with the screen, and with the wait that ended with `text`.
+    fn check(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut found = Vec::new();
+        if let Some(still) = self.still.too_long() {
+            found.push(format!(
+                "after `{}` and before `{text}`, nothing changed on the screen for {:.1} s",
+                self.typed,
+                still.as_secs_f64()
+            ));
+        }
+        // Lines as they were written, however many rows they take.
+        let joined = output_of(self.tmux().args(["capture-pane", "-p", "-J"]))?;
+        for line in wide_lines(&joined, self.columns) {
+            found.push(format!("wider than {} columns: {line}", self.columns));
+        }
+        let screen = output_of(self.tmux().args(["capture-pane", "-p"]))?;
+        let screen = with_home(&screen, &self.folder.0);
+        for line in lines_with_folders(&screen, &[&std::env::temp_dir(), root()]) {
+            found.push(format!("a folder of this machine: {}", line.trim()));
+        }
+        for problem in found {
+            if !self.problems.contains(&problem) {
+                self.problems.push(problem);
+            }
         }
         Ok(())
     }
@@ -380,6 +445,9 @@ impl Terminal {
                 bail!("`{text}` does not come:\n{screen}");
             }
         }
+        self.check(text)?;
+        // What happens while a person reads is no wait.
+        self.still = StillTime::start(Instant::now());
         // Time to read it.
         if let Some((screen, shown)) = self.frames.last_mut() {
             *shown += READ;

@@ -98,6 +98,20 @@ pub(crate) const STEPS: &[Step] = &[
     long("deploy", cargo(&["xtask", "deploy"])),
     short("studio", cargo(&["xtask", "studio", "check"])),
     short("tests", Action::Tests),
+    short(
+        "instructions",
+        cargo(&["xtask", "bench", "instructions", "--strict", "--json"]),
+    ),
+    long(
+        "instructions, server",
+        cargo(&[
+            "xtask",
+            "bench",
+            "instructions-server",
+            "--strict",
+            "--json",
+        ]),
+    ),
     short("studio browser", cargo(&["xtask", "studio", "browser"])),
     short("book in a browser", cargo(&["xtask", "book", "--browser"])),
     short("doctests", cargo(&["test", "--workspace", "--doc"])),
@@ -192,6 +206,34 @@ pub(crate) const STEPS: &[Step] = &[
             "--json",
         ]),
     ),
+    long("protocols", cargo(&suite("protocols"))),
+    long("mcp conformance", cargo(&suite("mcp-conformance"))),
+    long("oidc", cargo(&suite("oidc"))),
+    long(
+        "schemathesis, our document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--schemas",
+            "--json",
+        ]),
+    ),
+    long(
+        "schemathesis, langgraph's document",
+        cargo(&[
+            "run",
+            "--package",
+            "server-suites",
+            "--",
+            "schemathesis",
+            "--reference",
+            "--schemas",
+            "--json",
+        ]),
+    ),
     long("package", cargo(&["xtask", "package", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
@@ -235,6 +277,18 @@ pub(crate) const STEPS: &[Step] = &[
             env: &[("SUPERSTEP_LONG", "1")],
         },
     ),
+    // The other files have the same size as among the short steps.
+    long("studio browser, agents", cargo(&studio("agents"))),
+    long("studio browser, two people", cargo(&studio("two_people"))),
+    long("studio browser, networks", cargo(&studio("networks"))),
+    long("studio browser, truth", cargo(&studio("truth"))),
+    long("studio browser, forks", cargo(&studio("truth_forks"))),
+    long("studio browser, security", cargo(&studio("security"))),
+    long("studio browser, accessible", cargo(&studio("accessible"))),
+    long("studio browser, large", cargo(&studio("large"))),
+    long("studio browser, memory", cargo(&studio("live_memory"))),
+    long("studio browser, speed", cargo(&studio("speed"))),
+    long("studio browser, pictures", cargo(&studio("pictures"))),
     long("crash sim, all", cargo(&crash("sim", "10000"))),
     long("crash kill, all", cargo(&crash("kill", "300"))),
     long("crash race, all", cargo(&crash("race", "1000"))),
@@ -279,6 +333,24 @@ pub(crate) const STEPS: &[Step] = &[
         "crash server, cluster, all",
         cargo(&crash_on("cluster", "server", "300")),
     ),
+    long(
+        "canaries of two tenants, 10,000 sequences",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant",
+        )),
+    ),
+    long(
+        "canaries of two tenants, 10,000 sequences, sqlite",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant_in_sqlite",
+        )),
+    ),
+    long(
+        "canaries of two tenants, 10,000 sequences, postgres",
+        ten_thousand_sequences(&canaries(
+            "tenants::random_calls_show_nothing_of_another_tenant_in_postgres",
+        )),
+    ),
     long("crash streams, all", cargo(&crash("streams", "1000"))),
     long(
         "crash streams, postgres, all",
@@ -303,6 +375,11 @@ pub(crate) const STEPS: &[Step] = &[
     long("bench resume", cargo(&bench("resume"))),
     long("bench parked, all", cargo(&bench("parked"))),
 ];
+
+/// A file of tests in the browser, in full size.
+const fn studio(name: &'static str) -> [&'static str; 5] {
+    ["xtask", "studio", "browser", name, "--long"]
+}
 
 const fn crash(test: &'static str, trials: &'static str) -> [&'static str; 8] {
     [
@@ -363,6 +440,52 @@ const fn crash_with(test: &'static str, options: [&'static str; 4]) -> [&'static
     ]
 }
 
+const fn ten_thousand_sequences(args: &'static [&'static str]) -> Action {
+    Action::Cargo {
+        args,
+        env: &[("SUPERSTEP_TENANT_SEQUENCES", "10000")],
+    }
+}
+
+/// One test of the server. Without nextest, which would stop it after some minutes.
+const fn canaries(test: &'static str) -> [&'static str; 8] {
+    [
+        "test",
+        "--package",
+        "superstep-server",
+        "--test",
+        "it",
+        "--",
+        "--exact",
+        test,
+    ]
+}
+
+/// A suite that needs nothing but registries of packages.
+const fn suite(name: &'static str) -> [&'static str; 6] {
+    ["run", "--package", "server-suites", "--", name, "--json"]
+}
+
 const fn bench(name: &'static str) -> [&'static str; 4] {
     ["xtask", "bench", name, "--json"]
+}
+
+/// Cargo finds nothing wrong with a filter that matches no test.
+#[test]
+fn a_row_of_one_test_names_one_that_exists() {
+    let source = |path: &str| std::fs::read_to_string(harness::workspace::root().join(path)).ok();
+    let mut found = 0;
+    for step in STEPS {
+        let Action::Cargo { args, .. } = step.action else {
+            continue;
+        };
+        let [.., "--exact", test] = args else {
+            continue;
+        };
+        let (module, name) = test.split_once("::").unwrap();
+        let path = format!("crates/superstep-server/tests/it/{module}.rs::{name}");
+        assert_eq!(crate::coverage::fault_of_test(&path, source), None);
+        found += 1;
+    }
+    assert_eq!(found, 3);
 }

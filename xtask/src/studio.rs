@@ -1,33 +1,32 @@
 //! `cargo xtask studio`: builds and checks the web page in `studio/`. Nothing else needs Node.js to build the product.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use serde_json::Value as Json;
 
-use harness::workspace::{cache, cargo, in_words, output_of, root};
+use harness::workspace::{cache, cargo, commit, in_words, output_of, program, root};
 
 /// What to do with the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StudioAction {
     /// Builds it into the crate that serves it.
     Build,
     /// Checks types and style, runs its tests, and compares its build with what is in the crate.
     Check,
     /// Drives it in a browser, served by the real program.
-    Browser,
+    Browser(BrowserTests),
 }
 
-impl StudioAction {
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        match name {
-            "build" => Ok(Self::Build),
-            "check" => Ok(Self::Check),
-            "browser" => Ok(Self::Browser),
-            unknown => Err(format!("use build, check or browser, not `{unknown}`")),
-        }
-    }
+/// Which tests in the browser are run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct BrowserTests {
+    /// Names of files in `studio/e2e`; without any, those that CI runs, or all of them in the long profile.
+    pub(crate) names: Vec<String>,
+    /// Whether they have their full size, and what they measure goes into `results/studio.json`.
+    pub(crate) is_long: bool,
 }
 
 pub(crate) fn run(action: StudioAction) -> anyhow::Result<()> {
@@ -44,12 +43,56 @@ pub(crate) fn run(action: StudioAction) -> anyhow::Result<()> {
             node("vite", &["build"])?;
             script(&["--check"])
         }
-        StudioAction::Browser => {
+        StudioAction::Browser(tests) => {
             // As the tests are built: any other selection of packages has other features, and would build the world again.
             output_of(cargo().args(["build", "--quiet", "--workspace", "--tests"]))?;
-            node("vitest", &["run", "--config", "vitest.e2e.config.ts"])
+            drive(&tests)
         }
     }
+}
+
+/// Runs tests in the browser. In the long profile, the last line that is printed has what they measured.
+#[expect(clippy::print_stdout, reason = "`verify` keeps the last line")]
+fn drive(tests: &BrowserTests) -> anyhow::Result<()> {
+    let mut command = node_program("vitest");
+    command.args(["run", "--config", "vitest.e2e.config.ts"]);
+    for name in &tests.names {
+        let file = format!("e2e/{name}.test.ts");
+        let is_there = folder().join(&file).is_file();
+        ensure!(is_there, "studio/{file} does not exist");
+        command.arg(file);
+    }
+    if !tests.is_long {
+        return pass(&mut command);
+    }
+    let figures = root().join("results/studio.json");
+    command.env("LONG", "1").env("FIGURES", &figures);
+    command.env("COMMIT", commit().unwrap_or_default());
+    command.env("DIRTY", differs_from_commit().to_string());
+    pass(&mut command)?;
+    println!("{}", measured(&figures, &tests.names)?);
+    Ok(())
+}
+
+/// Whether files differ from the commit. Those that the tests write are no part of what they test.
+fn differs_from_commit() -> bool {
+    let mut git = program("git");
+    git.args(["status", "--porcelain", "--", ".", ":!results"]);
+    output_of(&mut git).map_or(true, |changed| !changed.is_empty())
+}
+
+/// Returns the recorded figures by the names of the files; of all files if none is named.
+fn measured(file: &Path, names: &[String]) -> anyhow::Result<Json> {
+    let text = fs::read_to_string(file).unwrap_or_else(|_| r#"{"rows": []}"#.to_owned());
+    let recorded: Json = serde_json::from_str(&text)
+        .with_context(|| format!("{} is not valid JSON", file.display()))?;
+    let rows = recorded["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let of_row = |row: &Json| {
+        let name = row["name"].as_str()?.to_owned();
+        let is_wanted = names.is_empty() || names.contains(&name);
+        is_wanted.then(|| (name, row["figures"].clone()))
+    };
+    Ok(Json::Object(rows.iter().filter_map(of_row).collect()))
 }
 
 /// Installs what the lock file pins, unless that is there already.
@@ -75,8 +118,11 @@ fn folder() -> PathBuf {
 
 /// Runs a program of the page's packages.
 fn node(program: &str, args: &[&str]) -> anyhow::Result<()> {
-    let mut command = Command::new(folder().join("node_modules/.bin").join(program));
-    pass(command.args(args))
+    pass(node_program(program).args(args))
+}
+
+fn node_program(name: &str) -> Command {
+    Command::new(folder().join("node_modules/.bin").join(name))
 }
 
 /// Runs the script that compresses the build.

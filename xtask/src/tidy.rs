@@ -26,6 +26,7 @@ mod printing;
 mod rust_code;
 mod scale;
 mod skipped_tests;
+mod studio_tests;
 mod user_folders;
 mod weight;
 mod words;

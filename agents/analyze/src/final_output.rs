@@ -75,9 +75,9 @@ impl AnalysisPrepareNode {
         said: Turn,
         cx: &NodeCx,
     ) -> Result<AppStateUpdate, NodeError> {
-        let model = self.model(state)?;
+        let (model, profile) = self.model(state, cx)?;
         let files = with_memory(&state.file_contents, state);
-        let asked = (&*model, self.profile(state));
+        let asked = (&*model, profile);
         let briefing = Briefing::new((state, &files), &self.prompts, &said, asked).await?;
         let mut draft = Draft::of(state);
         let is_whole = within_recorded(self.spending.as_ref(), cx, async |asker| {

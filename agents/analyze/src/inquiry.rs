@@ -80,6 +80,7 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<InquiryState>> {
         spending: deps.spending.clone(),
     };
     let graph = Graph::builder(NAME)
+        .context_schema(deps.models.context_schema())
         .node(INQUIRE, InquireNode)
         .node(ASK, AskNode(inquirer.clone()))
         .node(BUILD_CONTEXT, BuildContextNode(inquirer))
@@ -149,8 +150,8 @@ struct Facts {
 }
 
 impl Inquirer {
-    fn model(&self, state: &InquiryState) -> Result<Arc<dyn Model>, NodeError> {
-        self.models.get(&state.model_name).map_err(NodeError::fatal)
+    fn model(&self, state: &InquiryState, cx: &NodeCx) -> Result<Arc<dyn Model>, NodeError> {
+        self.models.get_in_run(&state.model_name, cx)
     }
 
     /// Returns a request with the notes, the memory and a question, cut to fit the model.
@@ -240,7 +241,7 @@ impl Node<InquiryState> for AskNode {
         state: View<InquiryState>,
         cx: NodeCx,
     ) -> Result<superstep::Command<InquiryState>, NodeError> {
-        let model = self.0.model(&state)?;
+        let model = self.0.model(&state, &cx)?;
         let text = (ASK_LABEL, state.question.clone());
         let request = self.0.request(&state, text, &*model, &cx).await?;
         let reply = within_recorded(self.0.spending.as_ref(), &cx, async |asker| {
@@ -267,7 +268,7 @@ impl Node<InquiryState> for BuildContextNode {
         cx: NodeCx,
     ) -> Result<superstep::Command<InquiryState>, NodeError> {
         let inquirer = &self.0;
-        let model = inquirer.model(&state)?;
+        let model = inquirer.model(&state, &cx)?;
         let name = state.context_name.as_str();
         let prompt = filled(&inquirer.prompts.context, &[("name", name)]);
         let mut facts = inquirer
@@ -415,6 +416,26 @@ impl AgentUi for InquiryUi {
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "modelName": model }))
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        let text = |name: &str| input[name].as_str().filter(|text| !text.is_empty());
+        match (text("question"), text("contextName")) {
+            (Some(question), _) => Some(format!("the question “{question}”")),
+            (None, Some(name)) => Some(format!("the name of a context, “{name}”")),
+            (None, None) => None,
+        }
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        let is_stopped = !update["stopped"].is_null();
+        Some(match node {
+            ASK | BUILD_CONTEXT if is_stopped => "stopped at the budget".to_owned(),
+            INQUIRE => String::new(),
+            ASK => "wrote the answer".to_owned(),
+            BUILD_CONTEXT => "wrote the context".to_owned(),
+            _ => return None,
+        })
     }
 
     fn finish<'a>(

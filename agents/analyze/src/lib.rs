@@ -37,6 +37,7 @@ mod repeats;
 mod request;
 pub mod result;
 pub mod state;
+mod step_text;
 mod terms;
 pub mod tools;
 mod ui;
@@ -110,6 +111,7 @@ pub fn graph(deps: &AgentDeps) -> anyhow::Result<Graph<AppState>> {
     let stores_files = deps.thread_folders.is_some();
     let graph = Graph::builder(NAME)
         .inputs(["userInput", "fileContents", "noteFiles"])
+        .context_schema(deps.models.context_schema())
         .node(ANALYSIS_PREPARE, prepare)
         .node(ANALYSIS_INTERRUPT, AnalysisInterruptNode)
         .node(ANALYSIS_TOOLS, tools)

@@ -132,9 +132,9 @@ impl AnalysisPrepareNode {
         for text in latest_results(state) {
             cx.emit_live(AgentEvent::progress(text))?;
         }
-        let model = self.model(state)?;
+        let (model, profile) = self.model(state, cx)?;
         let files = with_memory(&state.file_contents, state);
-        let asked = (&*model, self.profile(state));
+        let asked = (&*model, profile);
         let briefing = Briefing::new((state, &files), &self.prompts, &said, asked).await?;
         let notes_shown = briefing.notes_shown().cloned();
         if notes_shown != state.notes_shown
@@ -238,7 +238,11 @@ impl AnalysisPrepareNode {
                 }
                 () => "the model only repeated itself",
             };
-            cx.emit_live(AgentEvent::Again { why: why.into() })?;
+            cx.emit_live(AgentEvent::Again {
+                why: why.into(),
+                attempt: 2,
+                attempts_max: 2,
+            })?;
             let again = format!("{prompt_text}\n\n{}", self.prompts.question());
             // A model that thinks before it speaks may have used up its tokens.
             let mut again = ask(again, Vec::new(), true);
@@ -285,27 +289,24 @@ impl AnalysisPrepareNode {
         }))
     }
 
-    /// Returns the model of the thread.
-    pub(super) fn model(&self, state: &AppState) -> Result<Arc<dyn Model>, NodeError> {
-        let name = self.model_name(state);
+    /// Returns the model of the run, and how much may be left to it.
+    pub(super) fn model(
+        &self,
+        state: &AppState,
+        cx: &NodeCx,
+    ) -> Result<(Arc<dyn Model>, ModelProfile), NodeError> {
+        let own = match state.model_name.as_str() {
+            "" => self.default_model.as_deref().unwrap_or_default(),
+            name => name,
+        };
+        let name = self.models.name_in_run(own, cx)?;
         if name.is_empty() {
             return Err(NodeError::fatal(
                 "no model is chosen; give one with --model, or set ARCHIE_MODEL",
             ));
         }
-        self.models.get(name).map_err(NodeError::fatal)
-    }
-
-    fn model_name<'a>(&'a self, state: &'a AppState) -> &'a str {
-        match state.model_name.as_str() {
-            "" => self.default_model.as_deref().unwrap_or_default(),
-            name => name,
-        }
-    }
-
-    /// Returns how much may be left to the model of the thread.
-    pub(super) fn profile(&self, state: &AppState) -> ModelProfile {
-        self.models.profile(self.model_name(state))
+        let model = self.models.get(&name).map_err(NodeError::fatal)?;
+        Ok((model, self.models.profile(&name)))
     }
 
     /// Returns the tools that the model may request. Tells the person which servers are not used, and why.

@@ -12,6 +12,7 @@ use superstep::checkpoint::BoxFuture;
 use super::ANALYSIS_INTERRUPT;
 use super::result::{self, SavedPage};
 use super::state::{AppState, Call, Evidence, Finding};
+use super::step_text;
 use super::tools::consultations;
 
 /// User interface of the agent: an interview that ends with a result file.
@@ -47,6 +48,14 @@ impl AgentUi for AnalyzeUi {
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "modelName": model }))
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
     }
 
     fn finish<'a>(

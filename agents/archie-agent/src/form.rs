@@ -14,10 +14,13 @@
 //!
 //! [`parse`] reads the text back and keeps the type of every field: a number stays a number, a list stays a list. A value that
 //! this form cannot show without loss, such as a text with hidden characters, is a JSON string in quotes.
+//!
+//! Arguments that the call lacks and may have are commented lines at the end. A person adds one by removing the `# ` before its
+//! name.
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::printable::{json_text, one_line, printable};
+use crate::printable::{json_text, one_line, printable, summary_line};
 use crate::value_diff::{Difference, differences};
 
 /// Why an edited form was not accepted. Lines are counted from 1.
@@ -81,28 +84,53 @@ pub fn render(fields: &Map<String, Json>) -> String {
     form
 }
 
-/// Returns the fields as text, after notes for a person who sees it in an editor.
-pub fn render_with_notes(fields: &Map<String, Json>) -> String {
-    format!("{NOTES}\n{}", render(fields))
+/// Returns the fields as text for a person who sees it in an editor: after notes, and with a commented line for each argument
+/// that can be added. `optional` holds the JSON Schemas of these, by name.
+pub fn render_with_notes(fields: &Map<String, Json>, optional: &Map<String, Json>) -> String {
+    let offers: String = offer_lines(optional)
+        .into_iter()
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let gap = if offers.is_empty() { "" } else { "\n" };
+    format!("{NOTES}\n{}{gap}{offers}", render(fields))
 }
 
-/// Reads an edited form back. `before` holds the fields that the form was made from, which decide the types.
+/// Reads an edited form back. `before` holds the fields that the form was made from, which decide the types; `optional` the JSON
+/// Schemas of the arguments that can be added, by name.
 ///
 /// Lines before the first field that start with `#` are notes. Inside a text, a line that is not indented counts as part of
-/// the text, unless it starts with the name of a field.
-pub fn parse(form: &str, before: &Map<String, Json>) -> Result<Map<String, Json>, FormError> {
+/// the text, unless it starts with the name of a field or is a commented line of the form.
+pub fn parse(
+    form: &str,
+    before: &Map<String, Json>,
+    optional: &Map<String, Json>,
+) -> Result<Map<String, Json>, FormError> {
+    let examples = optional
+        .iter()
+        .map(|(name, schema)| (name.clone(), example(schema)));
+    let examples: Map<_, _> = examples.collect();
+    let shape = FormShape {
+        before,
+        examples: &examples,
+        offers: offer_lines(optional),
+    };
     let mut lines = FormLines::new(form);
     let mut found = Map::new();
     while let Some((line, text)) = lines.next() {
         if text.trim().is_empty() || text.starts_with('#') {
             continue;
         }
-        let Some((name, typed)) = split_name(text) else {
+        let field = split_name(text).or_else(|| {
+            // A person who adds an argument may have removed only the `#`.
+            split_name(text.trim_start()).filter(|(name, _)| examples.contains_key(name))
+        });
+        let Some((name, typed)) = field else {
             let text = one_line(text.trim());
             return Err(FormError::NotAField { line, text });
         };
-        let Some(old) = before.get(&name) else {
-            let known: Vec<_> = before.keys().map(|name| shown_name(name)).collect();
+        let Some(old) = shape.field(&name) else {
+            let names = before.keys().chain(optional.keys());
+            let known: Vec<_> = names.map(|name| shown_name(name)).collect();
             return Err(FormError::UnknownField {
                 line,
                 name: one_line(&name),
@@ -113,7 +141,7 @@ pub fn parse(form: &str, before: &Map<String, Json>) -> Result<Map<String, Json>
             let name = one_line(&name);
             return Err(FormError::RepeatedField { line, name });
         }
-        let value = read_value(typed.trim(), old, before, &mut lines);
+        let value = read_value(typed.trim(), old, &shape, &mut lines);
         let value = value.map_err(|wanted| FormError::WrongType {
             line,
             name: one_line(&name),
@@ -122,13 +150,19 @@ pub fn parse(form: &str, before: &Map<String, Json>) -> Result<Map<String, Json>
         found.insert(name, value);
     }
     // In the order of the call, however the person moved the lines.
-    let ordered = before.keys().map(|name| match found.remove(name) {
-        Some(value) => Ok((name.clone(), value)),
-        None => Err(FormError::MissingField {
+    let mut ordered = Map::new();
+    for name in before.keys() {
+        let value = found.remove(name).ok_or_else(|| FormError::MissingField {
             name: shown_name(name),
-        }),
-    });
-    ordered.collect()
+        })?;
+        ordered.insert(name.clone(), value);
+    }
+    for name in optional.keys() {
+        if let Some(value) = found.remove(name) {
+            ordered.insert(name.clone(), value);
+        }
+    }
+    Ok(ordered)
 }
 
 /// Returns where two sets of fields differ, with the lines to show for each place.
@@ -140,6 +174,80 @@ pub fn changes(before: &Map<String, Json>, after: &Map<String, Json>) -> Vec<Dif
         differences(&shown_name(name), before.get(name), after.get(name)).into_iter()
     });
     found.collect()
+}
+
+/// Returns an empty value of the type that a JSON Schema asks for, which decides how a typed value is read. `null` stands for any
+/// type.
+pub fn example(schema: &Json) -> Json {
+    match type_of(schema) {
+        Some("string") => json!(""),
+        Some("number" | "integer") => json!(0),
+        Some("boolean") => json!(false),
+        Some("object") => json!({}),
+        Some("array") => match type_of(&schema["items"]) {
+            Some("string") => json!([]),
+            // Its items are JSON.
+            _ => json!([null]),
+        },
+        _ => Json::Null,
+    }
+}
+
+/// Returns the type of a schema, without `null` as the other one. `None` if it allows several.
+fn type_of(schema: &Json) -> Option<&str> {
+    if let Some(variants) = schema["anyOf"].as_array() {
+        let types = variants.iter().map(|variant| variant["type"].as_str());
+        let types: Option<Vec<_>> = types.collect();
+        return only_type(types?.into_iter());
+    }
+    match &schema["type"] {
+        Json::String(kind) => Some(kind.as_str()),
+        Json::Array(kinds) => only_type(kinds.iter().filter_map(Json::as_str)),
+        _ => None,
+    }
+}
+
+fn only_type<'s>(types: impl Iterator<Item = &'s str>) -> Option<&'s str> {
+    let mut types = types.filter(|kind| *kind != "null");
+    let first = types.next()?;
+    types.next().is_none().then_some(first)
+}
+
+/// Returns the commented lines for arguments that can be added: what each is, and its name.
+fn offer_lines(optional: &Map<String, Json>) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !optional.is_empty() {
+        lines.push(OFFERS.to_owned());
+    }
+    for (name, schema) in optional {
+        lines.push(format!("#     {}", offer_text(schema)));
+        lines.push(format!("# {}:", shown_name(name)));
+    }
+    lines
+}
+
+/// Returns what an argument is, in one line: its type or its values, and the tool's text about it.
+fn offer_text(schema: &Json) -> String {
+    let kind = match (schema["enum"].as_array(), type_of(schema)) {
+        (Some(values), _) => {
+            let values = values.iter().map(|value| match value {
+                Json::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            format!("one of {}", values.collect::<Vec<_>>().join(", "))
+        }
+        (None, Some("string")) => "a text".to_owned(),
+        (None, Some("number" | "integer")) => "a number".to_owned(),
+        (None, Some("boolean")) => "`true` or `false`".to_owned(),
+        (None, Some("array")) => "a list".to_owned(),
+        (None, Some("object")) => "a JSON object".to_owned(),
+        (None, _) => "a value".to_owned(),
+    };
+    let text = match schema["description"].as_str() {
+        Some(text) if !text.trim().is_empty() => format!("{kind}: {}", text.trim()),
+        _ => kind,
+    };
+    one_line(&summary_line(&text, OFFER_CHARS))
 }
 
 /// Returns a name as it is, or in quotes if it could be taken for something else.
@@ -206,6 +314,30 @@ fn are_texts(items: &[Json]) -> bool {
     items.iter().all(Json::is_string)
 }
 
+/// What may be in a form.
+struct FormShape<'f> {
+    /// Fields that the form was made from.
+    before: &'f Map<String, Json>,
+    /// Examples of the arguments that can be added.
+    examples: &'f Map<String, Json>,
+    /// Commented lines about the arguments that can be added.
+    offers: Vec<String>,
+}
+
+impl FormShape<'_> {
+    /// Returns a value of the type that the field with this name has.
+    fn field(&self, name: &str) -> Option<&Json> {
+        self.before.get(name).or_else(|| self.examples.get(name))
+    }
+
+    /// Returns whether a line is not part of the text before it.
+    fn ends_text(&self, line: &str) -> bool {
+        let is_field =
+            |line: &str| split_name(line).is_some_and(|(name, _)| self.field(&name).is_some());
+        is_field(line) || self.offers.iter().any(|offer| offer == line.trim_end())
+    }
+}
+
 /// Lines of a form with their numbers.
 struct FormLines<'f> {
     lines: Vec<&'f str>,
@@ -246,7 +378,7 @@ fn split_name(line: &str) -> Option<(String, &str)> {
 fn read_value(
     typed: &str,
     old: &Json,
-    fields: &Map<String, Json>,
+    shape: &FormShape<'_>,
     lines: &mut FormLines<'_>,
 ) -> Result<Json, &'static str> {
     if !typed.is_empty() && typed == json_text(old) && !old.is_string() {
@@ -257,7 +389,7 @@ fn read_value(
     match old {
         Json::String(old) if typed == BLOCK => {
             let end = &old[old.trim_end_matches('\n').len()..];
-            Ok(json!(read_block(fields, lines) + end))
+            Ok(json!(read_block(shape, lines) + end))
         }
         Json::String(_) => Ok(json!(read_text(typed))),
         Json::Array(old) => read_list(typed, old, lines),
@@ -270,10 +402,10 @@ fn read_value(
 }
 
 /// Reads the lines of a text until a line starts with the name of a field.
-fn read_block(fields: &Map<String, Json>, lines: &mut FormLines<'_>) -> String {
+fn read_block(shape: &FormShape<'_>, lines: &mut FormLines<'_>) -> String {
     let mut block = Vec::new();
     while let Some(line) = lines.peek() {
-        if split_name(line).is_some_and(|(name, _)| fields.contains_key(&name)) {
+        if shape.ends_text(line) {
             break;
         }
         lines.next();
@@ -337,6 +469,12 @@ const BLOCK: &str = "|";
 /// A text with more characters is shown as a block, where an editor wraps it.
 const LONG_CHARS: usize = 70;
 
+/// Columns of what is said about an argument that can be added.
+const OFFER_CHARS: usize = 100;
+
+/// Precedes the arguments that can be added.
+const OFFERS: &str = "# The call may also have these. To add one, remove the `# ` before its name and write its value.";
+
 /// Notes for a person who edits a form.
 const NOTES: &str = "\
 # Change the values, then save and close the editor. You see the changes before anything happens.
@@ -375,7 +513,7 @@ mod tests {
     fn edits_keep_the_types_and_the_order() {
         let typed = "# a note\ntext: |\n  Hi,\n\n  see you: soon.\n\n# not a note\nto:\n  - carl@example.com\nseats: 12\nsubject: \"quoted\" words\n\
                      cc: dora@example.com\nis_public: true\nroom:\n";
-        let after = parse(typed, &mail()).unwrap();
+        let after = parse(typed, &mail(), &Map::new()).unwrap();
         assert_eq!(
             json!(after),
             json!({
@@ -390,7 +528,12 @@ mod tests {
     #[test]
     fn a_line_without_indentation_stays_in_its_text() {
         let before = map(json!({ "text": "one\ntwo", "to": "ada" }));
-        let after = parse("text: |\n  one\nDear all: hello\nto: bob\n", &before).unwrap();
+        let after = parse(
+            "text: |\n  one\nDear all: hello\nto: bob\n",
+            &before,
+            &Map::new(),
+        )
+        .unwrap();
         assert_eq!(
             json!(after),
             json!({ "text": "one\nDear all: hello", "to": "bob" })
@@ -401,7 +544,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let before = map(json!({ "seats": 4, "to": "ada", "sure": true, "more": { "a": 1 } }));
         let whole = render(&before);
-        let why = |form: String| parse(&form, &before).unwrap_err().to_string();
+        let why = |form: String| parse(&form, &before, &Map::new()).unwrap_err().to_string();
         assert_eq!(
             why(whole.replace('4', "four")),
             "line 1: `seats` must be a number"
@@ -432,6 +575,87 @@ mod tests {
         );
     }
 
+    /// Schemas of arguments that a call may have.
+    fn optional() -> Map<String, Json> {
+        map(json!({
+            "copies": { "type": "array", "items": { "type": "string" }, "description": "Who gets a copy" },
+            "urgent": { "type": ["boolean", "null"] },
+            "kind": { "type": "string", "enum": ["plain", "rich"] },
+            "footer": { "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "Text\nat the end" },
+            "places": { "type": "array", "items": { "type": "integer" } },
+        }))
+    }
+
+    #[test]
+    fn arguments_that_can_be_added_are_commented_lines_at_the_end() {
+        let before = map(json!({ "to": "ada" }));
+        let form = render_with_notes(&before, &optional());
+        let (_, offered) = form.split_once("\nto: ada\n").unwrap();
+        assert_eq!(
+            offered,
+            "\n# The call may also have these. To add one, remove the `# ` before its name and write its value.\n\
+             #     a list: Who gets a copy\n# copies:\n#     `true` or `false`\n# urgent:\n#     one of plain, rich\n# kind:\n\
+             #     a text: Text at the end\n# footer:\n#     a list\n# places:\n"
+        );
+        assert_eq!(parse(&form, &before, &optional()).unwrap(), before);
+        assert!(!render_with_notes(&before, &Map::new()).contains("may also have"));
+    }
+
+    #[test]
+    fn an_argument_is_added_without_its_comment_sign() {
+        let before = map(json!({ "text": "Hello,\nall" }));
+        let form = render_with_notes(&before, &optional());
+        let form = form
+            .replace("# copies:", "copies:\n  - bob@example.com")
+            // Only the sign is gone.
+            .replace("# urgent:", " urgent: true")
+            .replace("# footer:", "footer: |\n  Bye,\n  Ada")
+            .replace("# places:", "places:\n  - 7");
+        assert_eq!(
+            json!(parse(&form, &before, &optional()).unwrap()),
+            json!({
+                "text": "Hello,\nall", "copies": ["bob@example.com"], "urgent": true, "footer": "Bye,\nAda", "places": [7]
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_added_has_the_name_and_the_type_of_the_tool() {
+        let before = map(json!({ "to": "ada" }));
+        let form = render_with_notes(&before, &optional());
+        let why = |form: String| {
+            let why = parse(&form, &before, &optional()).unwrap_err();
+            let why = why.to_string();
+            why.split_once(": ").unwrap().1.to_owned()
+        };
+        assert_eq!(
+            why(form.replace("# copies:", "bcc: eve")),
+            "the call has no field `bcc`; it has to, copies, urgent, kind, footer, places"
+        );
+        assert_eq!(
+            why(form.replace("# urgent:", "urgent: soon")),
+            "`urgent` must be `true` or `false`"
+        );
+        assert_eq!(
+            why(form.replace("# places:", "places: here")),
+            "`places` must be a list of JSON values, one after each `-`"
+        );
+        assert_eq!(
+            why(format!("{form}urgent: true\nurgent: false\n")),
+            "`urgent` is in the form twice; indent the lines of a text by two spaces"
+        );
+    }
+
+    #[test]
+    fn the_text_of_a_tool_about_an_argument_stays_in_its_line() {
+        let schema = json!({ "type": "string", "description": "x\nto: eve\u{1b}[2J" });
+        let optional = Map::from_iter([("note".to_owned(), schema)]);
+        let before = map(json!({ "to": "ada" }));
+        let form = render_with_notes(&before, &optional);
+        assert_eq!(printable(&form), form);
+        assert_eq!(parse(&form, &before, &optional).unwrap(), before);
+    }
+
     #[test]
     fn changes_name_the_field_and_the_lines() {
         let before = mail();
@@ -459,7 +683,7 @@ mod tests {
             map(json!({ "a\u{202e}b": "x\u{1b}[2J", "text": "line\nwith \u{200b}hidden" }));
         let form = render(&before);
         assert_eq!(printable(&form), form);
-        assert_eq!(parse(&form, &before).unwrap(), before);
+        assert_eq!(parse(&form, &before, &Map::new()).unwrap(), before);
     }
 
     /// Numbers from a seed, so that a failure can be repeated.
@@ -535,8 +759,8 @@ mod tests {
     fn any_fields_come_back_as_they_were() {
         for seed in 1..4_000_u64 {
             let before = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).fields(0);
-            let form = render_with_notes(&before);
-            let after = parse(&form, &before);
+            let form = render_with_notes(&before, &optional());
+            let after = parse(&form, &before, &optional());
             assert_eq!(after.as_ref(), Ok(&before), "seed {seed}:\n{form}");
         }
     }
@@ -550,7 +774,7 @@ mod tests {
             let form: String = (0..dice.below(9))
                 .map(|_| format!("{}{}\n", names[dice.below(names.len())], dice.text()))
                 .collect();
-            if let Ok(after) = parse(&form, &before) {
+            if let Ok(after) = parse(&form, &before, &optional()) {
                 assert!(
                     after["seats"].is_number() && after["to"].is_array(),
                     "{form}"

@@ -1,6 +1,6 @@
 //! Shows the interrupts of any agent as text, and parses a typed line into an answer.
 
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use superstep::InterruptId;
 use superstep::checkpoint::format::InterruptRecord;
 
@@ -261,12 +261,10 @@ impl InterruptRequest {
     /// Returns the call with the given arguments replaced.
     fn edited(&self, changes: &str) -> Result<Json, String> {
         if changes.trim().is_empty() {
-            let names = self.request["action_request"]["args"].as_object();
-            let names: Vec<_> = names
-                .into_iter()
-                .flatten()
-                .map(|(name, _)| name.as_str())
-                .collect();
+            let args = self.request["action_request"]["args"].as_object();
+            let optional = self.optional_args();
+            let names = args.into_iter().flatten().chain(&optional);
+            let names: Vec<_> = names.map(|(name, _)| name.as_str()).collect();
             return Err(format!(
                 "say what to change: edit '{{\"argument\": value}}', with the arguments {}; at a terminal, `edit` alone opens an editor",
                 names.join(", ")
@@ -286,16 +284,24 @@ impl InterruptRequest {
     /// Returns the arguments of the call as a form to edit, or `None` if the person may not edit them or there are none.
     pub fn edit_form(&self) -> Option<String> {
         let args = self.request["action_request"]["args"].as_object();
+        let optional = self.optional_args();
         let is_editable = self.allowed().contains(&"edit");
-        let args = args.filter(|args| is_editable && !args.is_empty())?;
-        Some(form::render_with_notes(args))
+        let has_fields = |args: &&Map<String, Json>| !args.is_empty() || !optional.is_empty();
+        let args = args.filter(|_| is_editable).filter(has_fields)?;
+        Some(form::render_with_notes(args, &optional))
+    }
+
+    /// Returns the JSON Schemas of the arguments that the call lacks and a person may add, by name.
+    pub fn optional_args(&self) -> Map<String, Json> {
+        let optional = self.request["optional_args"].as_object();
+        optional.cloned().unwrap_or_default()
     }
 
     /// Parses an edited form into an answer. The error tells the person which line to change.
     pub fn read_edit_form(&self, text: &str) -> Result<Json, FormError> {
         let call = &self.request["action_request"];
         let before = call["args"].as_object().cloned().unwrap_or_default();
-        let args = form::parse(text, &before)?;
+        let args = form::parse(text, &before, &self.optional_args())?;
         Ok(json!({ "type": "edit", "args": { "action": call["action"], "args": args } }))
     }
 
@@ -628,6 +634,28 @@ mod tests {
         let mut fixed = call.clone();
         fixed.request["config"]["allow_edit"] = json!(false);
         assert_eq!(fixed.edit_form(), None);
+    }
+
+    #[test]
+    fn an_argument_that_the_call_lacks_can_be_added_in_its_form() {
+        let mut call = approval();
+        call.request["optional_args"] =
+            json!({ "copies": { "type": "array", "items": { "type": "string" } } });
+        let form = call.edit_form().unwrap();
+        let answer = call.read_edit_form(&form.replace("# copies:", "copies: bob"));
+        let answer = answer.unwrap();
+        assert_eq!(
+            answer["args"]["args"],
+            json!({ "to": "ada", "text": "hi", "copies": ["bob"] })
+        );
+        let found = call.edit_differences(&answer);
+        assert_eq!(found[0].path, "copies");
+        assert_eq!(found[0].lines, ["+ bob"]);
+        let why = call.read("edit").unwrap_err();
+        assert!(why.contains("copies"), "{why}");
+        // A call without arguments has a form, too.
+        call.request["action_request"]["args"] = json!({});
+        assert!(call.edit_form().is_some());
     }
 
     fn elicitation() -> InterruptRequest {

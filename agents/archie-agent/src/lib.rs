@@ -52,7 +52,7 @@ pub use profile::{ModelProfile, ModelProfiles};
 pub use terminal::{LineMark, Spinner, Terminal, Waiting, json_of};
 pub use thread_folders::ThreadFolders;
 pub use threads::{each_entry, state_of};
-pub use ui::{AgentUi, Output, PlainUi};
+pub use ui::{AgentUi, Output, PlainUi, requested_tools};
 pub use usage::UsageTotal;
 
 /// Compiles the examples of the README.

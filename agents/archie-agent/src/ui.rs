@@ -94,9 +94,28 @@ pub trait AgentUi: Send + Sync {
         None
     }
 
+    /// Returns the folder that has the [files](Self::files) of all threads of a named tenant and nothing else, or `None` if there is no
+    /// such folder. The host deletes it when it erases the tenant.
+    fn tenant_files(&self, _tenant: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the lines to print when the thread asks again after an answer in the inbox, such as what the agent did in between.
     fn after_answer(&self, _state: &Json) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Returns what a thread started with, in words for its history: `the question “Which queue?”`. `input` holds the fields of the
+    /// input. Default: `None`, and the host lists the fields.
+    fn describe_input(&self, _input: &Json) -> Option<String> {
+        None
+    }
+
+    /// Returns what a node did, in words for the history of a thread: `wrote the next question`. `update` holds the fields that it
+    /// wrote. An empty text leaves the node out, for instance because the answer that it took is in the history already. Default:
+    /// `None`, and the host names the node and the fields.
+    fn describe_step(&self, _node: &str, _update: &Json) -> Option<String> {
+        None
     }
 
     /// Prints the result of a thread that has ended, and writes its files. The host may call it more than once for a thread.
@@ -127,6 +146,13 @@ pub trait AgentUi: Send + Sync {
 pub struct PlainUi;
 
 impl AgentUi for PlainUi {}
+
+/// Returns the names of the tools that the model requests in these messages, which are part of the update of a node.
+pub fn requested_tools(messages: &Json) -> Vec<&str> {
+    let messages = messages.as_array().into_iter().flatten();
+    let calls = messages.flat_map(|message| message["tool_calls"].as_array().into_iter().flatten());
+    calls.filter_map(|call| call["name"].as_str()).collect()
+}
 
 /// Where and in which format a command prints.
 #[derive(Clone, Copy)]

@@ -40,6 +40,7 @@ mod rules;
 mod run_log;
 pub mod state;
 mod stemming;
+mod step_text;
 mod ui;
 pub mod watch;
 mod write;
@@ -156,6 +157,7 @@ fn create_graph(atris: Arc<Atris>) -> Result<Graph<AtrisState>, BuildError> {
     };
     Graph::builder(NAME)
         .inputs(["query"])
+        .context_schema(atris.chooser.models.context_schema())
         .node(EXTRACT_CATEGORY, ExtractCategory(atris.clone()))
         .node(GET_APIS, GetApis(atris.clone()))
         .node(SELECT_API, SelectApi(atris.clone()))

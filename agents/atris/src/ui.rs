@@ -8,7 +8,7 @@ use superstep::checkpoint::BoxFuture;
 use super::answer::shown;
 use super::nodes::choice::{NONE, WHICH_API, WHICH_CALL};
 use super::state::{AtrisState, OFTEN};
-use super::{run_log, write};
+use super::{run_log, step_text, write};
 
 /// User interface of the agent.
 #[derive(Debug)]
@@ -50,6 +50,14 @@ impl AgentUi for AtrisUi {
 
     fn is_finished(&self, state: &Json) -> bool {
         state["query"].is_null()
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
     }
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {

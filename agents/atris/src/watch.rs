@@ -87,10 +87,11 @@ pub fn agent_with(deps: &AgentDeps, options: &Options) -> anyhow::Result<Arc<Age
 
 /// Builds the graph.
 pub fn graph(deps: &AgentDeps, options: &Options) -> anyhow::Result<Graph<WatchState>> {
-    Ok(wired(create_graph(atris(deps, options))?)?)
+    let look = create_graph(atris(deps, options))?;
+    Ok(wired(look, deps.models.context_schema())?)
 }
 
-fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
+fn wired(look: Graph<AtrisState>, context: Json) -> Result<Graph<WatchState>, BuildError> {
     let down = |state: &WatchState| AtrisState::ask(&state.llm, &next_query(state));
     let up = |watch: &WatchState, state: &AtrisState| {
         let update = WatchStateUpdate::default().answer(state.message_history.last().cloned());
@@ -100,6 +101,7 @@ fn wired(look: Graph<AtrisState>) -> Result<Graph<WatchState>, BuildError> {
         }
     };
     Graph::builder(NAME)
+        .context_schema(context)
         .subgraph(LOOK, look, down, up)
         // Lives as long as the thread, so that it remembers the host and its earlier errors.
         .life(LOOK, SubgraphLife::Thread)

@@ -32,6 +32,7 @@ mod shared_questions;
 mod slots;
 mod source_map;
 pub mod state;
+mod step_text;
 mod task;
 mod tools;
 mod ui;
@@ -92,6 +93,7 @@ pub fn agent(deps: &AgentDeps) -> anyhow::Result<Arc<Agent>> {
 pub fn graph(deps: &Arc<DocsDeps>) -> Result<Graph<DocsState>, BuildError> {
     Graph::builder(NAME)
         .inputs(["task"])
+        .context_schema(deps.models.context_schema())
         .node(OPEN_TASK, OpenTask { deps: deps.clone() })
         .node(SAVE_PAGES, SavePages { deps: deps.clone() })
         .node(

@@ -32,7 +32,9 @@ impl Node<DocsState> for OpenTask {
         cx: NodeCx,
     ) -> Result<Command<DocsState>, NodeError> {
         let task = state.task.clone().unwrap_or_default();
-        let update = open(&self.deps, &task, cx.thread()).map_err(fatal)?;
+        let own = self.deps.model.as_deref().unwrap_or_default();
+        let model = self.deps.models.name_in_run(own, &cx)?;
+        let update = open(&self.deps, &task, &model, cx.thread()).map_err(fatal)?;
         Ok(update.into())
     }
 }
@@ -43,13 +45,22 @@ impl Node<DocsState> for SavePages {
         state: View<DocsState>,
         cx: NodeCx,
     ) -> Result<Command<DocsState>, NodeError> {
+        let mut state = DocsState::clone(&state);
+        // The pages name the model that wrote them, which a fork may have changed.
+        let model = self.deps.models.name_in_run(&state.model_name, &cx)?;
+        state.model_name = model.into_owned();
         let saved = self.deps.save(cx.thread(), &state).await;
         saved.map_err(fatal)?;
         Ok(DocsStateUpdate::default().into())
     }
 }
 
-fn open(deps: &DocsDeps, task: &DocsTask, thread: &ThreadId) -> anyhow::Result<DocsStateUpdate> {
+fn open(
+    deps: &DocsDeps,
+    task: &DocsTask,
+    model: &str,
+    thread: &ThreadId,
+) -> anyhow::Result<DocsStateUpdate> {
     let folders = deps.thread_folders.as_ref().context(NO_FILES)?;
     folders.check_folder(thread, &task.folder)?;
     let first = task.folder.split('/').next();
@@ -58,9 +69,10 @@ fn open(deps: &DocsDeps, task: &DocsTask, thread: &ThreadId) -> anyhow::Result<D
         "the folder `{}` is for the pages; upload your files to another one",
         ThreadFolders::RESULTS_NAME
     );
-    let model = deps.model.clone();
-    let model =
-        model.context("no model is chosen; start the server with --model, or set ARCHIE_MODEL")?;
+    ensure!(
+        !model.is_empty(),
+        "no model is chosen; start the server with --model, or set ARCHIE_MODEL"
+    );
     let mut wanted = Vec::new();
     for agent in &task.agents {
         let name = deps.agent(agent)?.get_agent_name().to_owned();
@@ -90,7 +102,7 @@ fn open(deps: &DocsDeps, task: &DocsTask, thread: &ThreadId) -> anyhow::Result<D
         .task(None)
         .root(root)
         .output(ThreadFolders::RESULTS.to_owned())
-        .model_name(model)
+        .model_name(model.to_owned())
         .options(options)
         .config(config)
         .thresholds(BTreeMap::<String, u32>::new())

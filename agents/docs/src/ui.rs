@@ -14,7 +14,7 @@ use superstep::{AnyThread, ThreadId};
 use super::deps::DocsDeps;
 use super::gate::{approval, gate};
 use super::state::DocsState;
-use super::{nodes, pages};
+use super::{nodes, pages, step_text};
 
 /// Folder below the pages, with one folder for the pages of each copy of a thread.
 const FORKS: &str = "forks";
@@ -68,6 +68,14 @@ impl AgentUi for DocsUi {
 
     fn is_finished(&self, state: &Json) -> bool {
         !state["report"].is_null()
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
     }
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {

@@ -152,7 +152,7 @@ impl<'a> Teacher<'a> {
         email: &'a Email,
         cx: &'a NodeCx,
     ) -> Result<Self, NodeError> {
-        let model = deps.model(state)?;
+        let model = deps.model(state, cx)?;
         Ok(Self {
             deps,
             model,

@@ -34,6 +34,7 @@ mod respond;
 pub mod rules;
 mod sorting;
 pub mod state;
+mod step_text;
 pub mod suspicion;
 mod tool_round;
 pub mod tools;
@@ -95,13 +96,18 @@ impl MailDeps {
         Arc::new(TenantStore::new(self.store.0.clone(), cx.thread()))
     }
 
-    fn model(&self, state: &MailState) -> Result<Arc<dyn Model>, NodeError> {
-        let own = Some(&state.model_name).filter(|name| !name.is_empty());
-        let name = own.or(self.model.as_ref());
-        let name = name.ok_or_else(|| {
-            NodeError::fatal("no model is chosen; give one with --model, or set ARCHIE_MODEL")
-        })?;
-        self.models.get(name).map_err(NodeError::fatal)
+    fn model(&self, state: &MailState, cx: &NodeCx) -> Result<Arc<dyn Model>, NodeError> {
+        let own = match state.model_name.as_str() {
+            "" => self.model.as_deref().unwrap_or_default(),
+            name => name,
+        };
+        let name = self.models.name_in_run(own, cx)?;
+        if name.is_empty() {
+            return Err(NodeError::fatal(
+                "no model is chosen; give one with --model, or set ARCHIE_MODEL",
+            ));
+        }
+        self.models.get(&name).map_err(NodeError::fatal)
     }
 }
 
@@ -146,6 +152,7 @@ fn wired(deps: &Arc<MailDeps>) -> Result<Graph<MailState>, BuildError> {
         .build()?;
     Graph::builder(NAME)
         .inputs(["email_input"])
+        .context_schema(deps.models.context_schema())
         .node(TRIAGE_ROUTER, TriageRouter(deps.clone()))
         .node(
             TRIAGE_INTERRUPT_HANDLER,

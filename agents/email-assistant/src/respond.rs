@@ -37,7 +37,7 @@ impl Node<MailState> for LlmCall {
             return Ok(MailStateUpdate::default().into());
         }
         let email = parse_gmail(&state.email_input);
-        let model = self.0.model(&state)?;
+        let model = self.0.model(&state, &cx)?;
         let (mut request, labels) = self.request(&state, &email, &cx).await?;
         let cuts = cut(&mut request, &*model).await?;
         tell_cuts(&cuts, &cx)?;

@@ -101,7 +101,7 @@ impl TriageRouter {
         cx: &NodeCx,
     ) -> Result<Option<SortedMail>, NodeError> {
         let deps = &self.0;
-        let model = deps.model(state)?;
+        let model = deps.model(state, cx)?;
         let store = deps.store(cx);
         let request = prepared.request(email, &deps.prompts, &store, &*model);
         let (request, labels, cuts) = request.await?;

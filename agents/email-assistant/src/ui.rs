@@ -7,6 +7,7 @@ use superstep::checkpoint::BoxFuture;
 
 use super::mail_view;
 use super::state::{Ended, MailState};
+use super::step_text;
 use super::tools::SEND_EMAIL;
 
 /// Shows interrupts one by one, and a summary at the end.
@@ -28,6 +29,14 @@ impl AgentUi for EmailUi {
 
     fn with_model(&self, _state: &Json, model: &str) -> Option<Json> {
         Some(json!({ "model_name": model }))
+    }
+
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
     }
 
     fn after_answer(&self, state: &Json) -> Vec<String> {

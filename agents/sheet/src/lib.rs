@@ -32,6 +32,7 @@ pub mod sandbox;
 pub mod service;
 pub mod snapshots;
 pub mod state;
+mod step_text;
 pub mod tools;
 mod ui;
 
@@ -137,6 +138,7 @@ pub fn graph_with(deps: &AgentDeps, tool_deps: ToolDeps) -> anyhow::Result<Graph
         folders: deps.thread_folders.clone(),
         snapshots: tool_deps.snapshots.clone(),
         model: deps.model.clone(),
+        models: deps.models.clone(),
     };
     Ok(wired(asking, tool_deps, open)?)
 }
@@ -160,6 +162,7 @@ fn wired(
     };
     Graph::builder(NAME)
         .inputs(["task"])
+        .context_schema(open.models.context_schema())
         .node(OPEN_WORKBOOK_NODE, open)
         .node(SAVE_RESULTS_NODE, save)
         .node(PLANNER_NODE, planner)

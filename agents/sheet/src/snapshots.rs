@@ -153,11 +153,16 @@ impl SnapshotStore {
     /// Returns the folder with all files of a thread.
     pub fn folder_of(&self, thread: &ThreadId) -> PathBuf {
         let name = thread.name().replace('.', "_");
-        match thread.tenant() {
-            "" => self.folder.join(name),
-            // The names of threads have no dot here, so no thread has the folder of a tenant, and no tenant that of another.
-            tenant => self.folder.join(format!("tenant.{tenant}")).join(name),
+        match self.folder_of_tenant(thread.tenant()) {
+            None => self.folder.join(name),
+            Some(folder) => folder.join(name),
         }
+    }
+
+    /// Returns the folder with the files of all threads of a tenant; `None` for the unnamed one, whose threads are next to the tenants.
+    pub fn folder_of_tenant(&self, tenant: &str) -> Option<PathBuf> {
+        // The names of threads have no dot here, so no thread has the folder of a tenant, and no tenant that of another.
+        (!tenant.is_empty()).then(|| self.folder.join(format!("tenant.{tenant}")))
     }
 }
 

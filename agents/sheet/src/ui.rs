@@ -14,6 +14,7 @@ use super::changes::{ChangedSheet, Range, Verdict, VerdictKind, grouped};
 use super::output::{self, spent};
 use super::snapshots::SnapshotStore;
 use super::state::{GraphState, Stopped};
+use super::step_text;
 use super::{CHANGE_SET_NODE, TOOL_NODE};
 
 /// Shows a change set to a person, and writes the files that they accept.
@@ -167,6 +168,14 @@ impl AgentUi for SheetUi {
         is_stopped.then(|| (TOOL_NODE, json!({ "stopped": null })))
     }
 
+    fn describe_input(&self, input: &Json) -> Option<String> {
+        step_text::describe_input(input)
+    }
+
+    fn describe_step(&self, node: &str, update: &Json) -> Option<String> {
+        step_text::describe_step(node, update)
+    }
+
     fn with_model(&self, state: &Json, model: &str) -> Option<Json> {
         let mut planner = state["planner"].as_object()?.clone();
         planner.insert("model".to_owned(), json!(model));
@@ -175,6 +184,10 @@ impl AgentUi for SheetUi {
 
     fn files(&self, thread: &ThreadId) -> Option<PathBuf> {
         Some(self.snapshots.folder_of(thread))
+    }
+
+    fn tenant_files(&self, tenant: &str) -> Option<PathBuf> {
+        self.snapshots.folder_of_tenant(tenant)
     }
 
     fn finish<'a>(

@@ -82,7 +82,8 @@ impl App {
             format!("cannot read {file}; delete it, and run `archie doctor` again")
         })?;
         let models = ModelRegistry::with_profiles(profiles)
-            .with_openai_base_url(settings.openai_base_url.clone());
+            .with_openai_base_url(settings.openai_base_url.clone())
+            .with_choices(settings.run_models());
         let models = Arc::new(models);
         let mcp = Arc::new(McpServers::new(settings.mcp.clone(), &settings.home));
         let deps = deps(&settings, &models, &mcp, &memory);

@@ -100,25 +100,78 @@ fn field_by_field(
     for (name, value) in before {
         let field = Map::from_iter([(name.clone(), value.clone())]);
         terminal.line(form::render(&field).trim_end());
-        loop {
-            let Some(typed) = ask_value(name, value, terminal)? else {
-                return Ok(None);
-            };
-            if typed.is_empty() {
-                after.insert(name.clone(), value.clone());
-                break;
-            }
-            match parse_field(name, value, &typed) {
-                Ok(value) => {
-                    after.insert(name.clone(), value);
-                    break;
-                }
-                Err(why) => terminal.aside(&why),
-            }
-        }
+        let value = match ask_field(name, value, terminal)? {
+            TypedValue::New(new) => new,
+            TypedValue::Nothing => value.clone(),
+            TypedValue::Stop => return Ok(None),
+        };
+        after.insert(name.clone(), value);
+    }
+    if !ask_added(&asked.optional_args(), &mut after, terminal)? {
+        return Ok(None);
     }
     let edited = json!({ "action": call["action"], "args": after });
     Ok(Some(json!({ "type": "edit", "args": edited })))
+}
+
+/// Asks for arguments that the call lacks, and adds them. Returns `false` if the person stops.
+fn ask_added(
+    optional: &Map<String, Json>,
+    after: &mut Map<String, Json>,
+    terminal: &dyn Terminal,
+) -> anyhow::Result<bool> {
+    loop {
+        let missing = optional.keys().filter(|name| !after.contains_key(*name));
+        let missing: Vec<_> = missing.map(|name| one_line(name)).collect();
+        if missing.is_empty() {
+            return Ok(true);
+        }
+        let prompt = format!("argument to add ({}); Enter: none: ", missing.join(", "));
+        let Some(name) = terminal.ask(&prompt)? else {
+            return Ok(false);
+        };
+        let name = name.trim();
+        if name.is_empty() {
+            return Ok(true);
+        }
+        let schema = optional.get(name).filter(|_| !after.contains_key(name));
+        let Some(schema) = schema else {
+            terminal.aside(&format!("the call has no argument `{name}` to add"));
+            continue;
+        };
+        match ask_field(name, &form::example(schema), terminal)? {
+            TypedValue::New(value) => {
+                after.insert(name.to_owned(), value);
+            }
+            TypedValue::Nothing => {}
+            TypedValue::Stop => return Ok(false),
+        }
+    }
+}
+
+/// What a person typed for a field.
+enum TypedValue {
+    New(Json),
+    /// Only Enter.
+    Nothing,
+    /// The end of the input.
+    Stop,
+}
+
+/// Asks for the value of a field until it can be read. `value` decides the type.
+fn ask_field(name: &str, value: &Json, terminal: &dyn Terminal) -> anyhow::Result<TypedValue> {
+    loop {
+        let Some(typed) = ask_value(name, value, terminal)? else {
+            return Ok(TypedValue::Stop);
+        };
+        if typed.is_empty() {
+            return Ok(TypedValue::Nothing);
+        }
+        match parse_field(name, value, &typed) {
+            Ok(value) => return Ok(TypedValue::New(value)),
+            Err(why) => terminal.aside(&why),
+        }
+    }
 }
 
 /// Asks for a value: one line, or several that end with a line of one full stop if it is a text of several lines or a list.
@@ -167,7 +220,7 @@ fn parse_field(name: &str, value: &Json, typed: &[String]) -> Result<Json, Strin
     };
     let before = Map::from_iter([(name.to_owned(), value.clone())]);
     let form = format!("{}:{text}\n", json!(name));
-    let mut after = form::parse(&form, &before).map_err(|why| why.to_string())?;
+    let mut after = form::parse(&form, &before, &Map::new()).map_err(|why| why.to_string())?;
     after
         .remove(name)
         .ok_or_else(|| format!("`{name}` has no value"))
@@ -304,6 +357,25 @@ mod tests {
         let seen = terminal.seen.into_inner().unwrap();
         assert!(seen.contains("`seats` must be a number"), "{seen}");
         assert!(seen.contains("seats: 4"), "{seen}");
+    }
+
+    #[test]
+    fn without_an_editor_an_argument_that_the_call_lacks_can_be_added() {
+        let mut asked = call();
+        asked.request["action_request"]["args"] = json!({ "seats": 4 });
+        asked.request["optional_args"] = json!({
+            "copies": { "type": "array", "items": { "type": "string" } }, "sure": { "type": "boolean" }
+        });
+        let terminal = Typist::new(["", "bcc", "sure", "perhaps", "true", ""]);
+        let answer = field_by_field(&asked, &terminal).unwrap().unwrap();
+        assert_eq!(answer["args"]["args"], json!({ "seats": 4, "sure": true }));
+        let seen = terminal.seen.into_inner().unwrap();
+        assert!(seen.contains("no argument `bcc` to add"), "{seen}");
+        assert!(seen.contains("`sure` must be `true` or `false`"), "{seen}");
+        assert!(seen.contains("argument to add (copies);"), "{seen}");
+        // At the end of the input, nothing is changed.
+        let answer = field_by_field(&asked, &Typist::new([""])).unwrap();
+        assert_eq!(answer, None);
     }
 
     #[tokio::test]

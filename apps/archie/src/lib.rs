@@ -61,6 +61,7 @@ pub mod inbox;
 mod model_offers;
 mod pace;
 mod program;
+mod retry_notes;
 mod running;
 mod secret;
 pub mod session;

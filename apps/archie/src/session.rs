@@ -21,6 +21,7 @@ use crate::ctrl_c;
 use crate::edit_dialog;
 use crate::inbox::display;
 use crate::pace::{CallPace, RunPace};
+use crate::retry_notes::RetryNotes;
 use crate::running::RunningMark;
 
 /// A person at a terminal, or a program at the other end of a pipe.
@@ -367,6 +368,7 @@ impl Session<'_> {
         };
         let mut waiting = Some(terminal.waiting(begin));
         let mut pace = RunPace::default();
+        let mut retries = RetryNotes::default();
         let mut events = thread.events(after).only([StreamMode::Custom]);
         while terminal.is_followed() {
             match events.next().await {
@@ -397,9 +399,15 @@ impl Session<'_> {
                         }
                     }
                     // The next tokens start the answer from the beginning, on a new line.
-                    Ok(AgentEvent::Again { why }) => {
+                    Ok(AgentEvent::Again {
+                        why,
+                        attempt,
+                        attempts_max,
+                    }) => {
                         drop(waiting.take());
-                        terminal.aside(&format!("({why}; asking again)"));
+                        for line in retries.lines(&why, attempt, attempts_max) {
+                            terminal.aside(&line);
+                        }
                         shown.streamed.clear();
                         waiting = Some(terminal.waiting("waiting for the model again"));
                     }

@@ -142,6 +142,7 @@ async fn reopen(app: App, makers: &[AgentFactory]) -> anyhow::Result<App> {
     let written = Settings::read(&SettingOptions::default())?;
     let settings = Settings {
         model: written.model,
+        models: written.models,
         openai_base_url: written.openai_base_url,
         mcp: written.mcp,
         web: written.web,

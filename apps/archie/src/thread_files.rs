@@ -7,7 +7,9 @@ use archie_agent::Agent;
 use bytes::Bytes;
 use superstep::ThreadId;
 use superstep::checkpoint::BoxFuture;
-use superstep_server::{FolderFiles, ThreadFile, ThreadFilePath, ThreadFileResult, ThreadFiles};
+use superstep_server::{
+    FolderFiles, ThreadFile, ThreadFilePath, ThreadFileResult, ThreadFiles, delete_folder,
+};
 
 use crate::app::App;
 use crate::commands::files;
@@ -75,6 +77,27 @@ impl ThreadFiles for AgentFiles {
             self.files.delete_all(thread).await?;
             let own = self.own_folders(thread, thread);
             blocking(move || own.iter().try_for_each(|(folder, _)| files::remove(folder))).await
+        })
+    }
+
+    fn delete_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, ThreadFileResult<u64>> {
+        Box::pin(async move {
+            // Any other text could lead out of the folders, and no thread has it for a tenant.
+            if ThreadId::of_tenant(tenant, "any").is_err() {
+                return Ok(0);
+            }
+            let deleted = self.files.delete_tenant(tenant).await?;
+            let agents = self.agents.iter().map(|agent| agent.ui());
+            let own: Vec<_> = agents.filter_map(|ui| ui.tenant_files(tenant)).collect();
+            let delete = move || {
+                own.iter()
+                    .map(|folder| delete_folder(folder))
+                    .sum::<std::io::Result<u64>>()
+            };
+            let of_agents = tokio::task::spawn_blocking(delete)
+                .await
+                .map_err(std::io::Error::other)?;
+            Ok(deleted + of_agents?)
         })
     }
 

@@ -10,7 +10,8 @@ use superstep_core::Labels;
 /// Rule for when a person must approve a call of a tool, and which answers they may give.
 ///
 /// The interrupt has the form that LangGraph inboxes read: `{"action_request": {"action", "args"}, "config": {"allow_accept",
-/// "allow_edit", "allow_respond", "allow_ignore"}, "description"}`, plus the `digest` of tool and arguments. The answer is
+/// "allow_edit", "allow_respond", "allow_ignore"}, "description"}`, plus the `digest` of tool and arguments. If the person may
+/// edit, `optional_args` holds the schemas of the arguments that they may add, by name. The answer is
 /// `{"type": "accept" | "edit" | "response" | "ignore", "args"}`. The digest is part of the interrupt's key, so an approval
 /// is valid once, for that call with those arguments. Edited arguments are checked against the tool's schema, as the model's
 /// are; if they do not fit, the person is asked again.
@@ -107,6 +108,11 @@ impl Approval {
 
     pub(crate) fn description(&self, args: &Json) -> Option<String> {
         self.description.as_ref().map(|words| words(args))
+    }
+
+    /// Returns whether a person may change the arguments.
+    pub(crate) fn allows_edit(&self) -> bool {
+        self.edit
     }
 
     /// Returns which answers are allowed, in the form that inboxes read.

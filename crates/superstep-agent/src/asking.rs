@@ -161,7 +161,7 @@ impl<'a> Asker<'a> {
             match (asked, self.spending) {
                 (ModelCallRecord::Answered(answered), spending) => {
                     let Answered { reply, took } = *answered;
-                    cx.emit(model_call(model.name(), &reply, took))?;
+                    cx.emit(model_call(model.name(), request, &reply, took))?;
                     if let Some(spending) = spending {
                         spending.settle(cx, &call, (model, request), &reply).await?;
                     }
@@ -231,7 +231,7 @@ pub async fn ask_model(
     let message = cx.message_id(0);
     let pieces = Pieces::Shown { message: &message };
     let (reply, took) = timed(model, watched(model, request, cx, pieces)).await?;
-    cx.emit(model_call(model.name(), &reply, took))?;
+    cx.emit(model_call(model.name(), request, &reply, took))?;
     Ok(reply)
 }
 
@@ -247,7 +247,7 @@ pub async fn ask_model_for<T: JsonSchema + DeserializeOwned>(
     loop {
         let call = watched(model, form.request(), cx, Pieces::Kept);
         let (reply, took) = timed(model, call).await?;
-        cx.emit(model_call(model.name(), &reply, took))?;
+        cx.emit(model_call(model.name(), form.request(), &reply, took))?;
         if let Some(answer) = form.answered(reply) {
             return Ok(answer);
         }
@@ -320,7 +320,15 @@ async fn watched(
         }
         match chunk {
             Chunk::Text(_) | Chunk::Reasoning(_) | Chunk::ToolCall { .. } => {}
-            Chunk::Again { why } => cx.emit_live(AgentEvent::Again { why: why.into() })?,
+            Chunk::Again {
+                why,
+                attempt,
+                attempts_max,
+            } => cx.emit_live(AgentEvent::Again {
+                why: why.into(),
+                attempt,
+                attempts_max,
+            })?,
             Chunk::End(reply) => return Ok(*reply),
         }
     }

@@ -84,7 +84,7 @@ pub use call::{Calls, DecidedCall, Decision};
 pub use calling::{call_decided_tool, call_tool};
 pub use chat::ChatMessage;
 pub use digest::digest;
-pub use spans::{CallTimes, tool_span};
+pub use spans::{CallTimes, RecordedReply, tool_span};
 pub use team::{
     SUPERVISOR, Supervisor, SupervisorBuilder, Swarm, SwarmBuilder, active_agent, handed_over,
     handoff_tool,

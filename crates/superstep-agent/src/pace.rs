@@ -59,7 +59,11 @@ async fn the_pace_is_told_once_a_second_and_starts_again_with_the_answer() {
     let mut pace = Pace::new(Some(100));
     let mut told = Vec::new();
     let token = Chunk::Text("a".into());
-    let again = Chunk::Again { why: "cut".into() };
+    let again = Chunk::Again {
+        why: "cut".into(),
+        attempt: 2,
+        attempts_max: 4,
+    };
     for chunk in [&token, &token, &token, &token, &again, &token] {
         tokio::time::advance(Duration::from_millis(600)).await;
         if let Some(AgentEvent::ModelProgress {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use superstep_core::Timestamp;
 use superstep_core::trace::CallSpan;
 use superstep_core::trace::fields::OUTCOME;
-use superstep_llm::{Cost, Finish, ModelName, Provider, Reply};
+use superstep_llm::{Cost, Finish, ModelName, Provider, Reply, Request};
 use tracing::field::Empty;
 use tracing::{Instrument, Level, Span};
 
@@ -41,8 +41,25 @@ impl CallTimes {
     }
 }
 
+/// What a model call returned, as the log keeps it next to the call ([`CallSpan::result`]): with it, the call can be played again
+/// without the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecordedReply {
+    /// Label of the request.
+    pub label: String,
+    /// Model that was asked.
+    pub model: ModelName,
+    /// The whole reply.
+    pub reply: Reply,
+}
+
 /// Creates the log span of a model call.
-pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: CallTimes) -> CallSpan {
+pub(crate) fn model_call(
+    asked: &ModelName,
+    request: &Request,
+    reply: &Reply,
+    took: CallTimes,
+) -> CallSpan {
     let mut known = Map::new();
     let mut add = |name: &str, value: Json| drop(known.insert(name.to_owned(), value));
     add(fields::OPERATION, spans::MODEL.into());
@@ -58,6 +75,11 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: CallTimes) -> C
     if let Cost::NanoDollars(nano) = reply.cost {
         add(fields::COST, nano.into());
     }
+    let result = RecordedReply {
+        label: request.label.clone(),
+        model: asked.clone(),
+        reply: reply.clone(),
+    };
     CallSpan {
         span: MODEL,
         name: format!("{} {}", spans::MODEL, asked.name()),
@@ -65,6 +87,8 @@ pub(crate) fn model_call(asked: &ModelName, reply: &Reply, took: CallTimes) -> C
         end: took.end,
         error: None,
         fields: known,
+        // A reply is stored with its step or its state too, so it always encodes.
+        result: serde_json::to_value(result).ok(),
     }
 }
 
@@ -93,6 +117,7 @@ pub fn tool_span(name: &str, id: &str, took: CallTimes, error: Option<String>) -
         end: took.end,
         error,
         fields: known.into_iter().collect(),
+        result: None,
     }
 }
 

@@ -2,8 +2,8 @@
 
 pub use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, SizeQuery,
+    SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -11,7 +11,8 @@ pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 /// `inner` does. With `through`, each goes through a method of that name, which is given the work and may do something
 /// before it, after it, or instead of it.
 ///
-/// An operation that is neither written nor named does not compile, so nobody forgets one that is new.
+/// An operation that is neither written nor named does not compile, so nobody forgets one that is new. The exception is
+/// `answer_and_load`, which without either is the `answer` and the `load` of the wrapper.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +40,7 @@ pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 ///     }
 ///
 ///     forward! { through counted: create annotate save record answer request_cancel renew copy prune expire import }
-///     forward! { load load_at entries glance unfinished threads count_threads interrupts overdue expired export forget }
+///     forward! { load load_at entries glance unfinished threads count_threads sizes interrupts overdue expired export forget }
 /// }
 ///
 /// let hoard = async || Hoard { inner: Memory::new(), writes: AtomicU64::new(0) };
@@ -78,6 +79,13 @@ macro_rules! forward {
         $crate::forward! {
             @method $($hook)?,
             answer(thread: &'a $crate::forward::ThreadId, answers: &'a [$crate::forward::Answer]) -> ()
+        }
+    };
+    (@answer_and_load $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            answer_and_load(thread: &'a $crate::forward::ThreadId, answers: &'a [$crate::forward::Answer])
+                -> Option<$crate::forward::Loaded>
         }
     };
     (@load $($hook:ident)?) => {
@@ -131,6 +139,12 @@ macro_rules! forward {
     (@count_threads $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, count_threads(query: &'a $crate::forward::ThreadQuery) -> u64 }
     };
+    (@sizes $($hook:ident)?) => {
+        $crate::forward! {
+            @method $($hook)?,
+            sizes(query: &'a $crate::forward::SizeQuery) -> Vec<$crate::forward::SizeRow>
+        }
+    };
     (@interrupts $($hook:ident)?) => {
         $crate::forward! {
             @method $($hook)?,
@@ -172,7 +186,11 @@ macro_rules! forward {
     (@expired $($hook:ident)?) => {
         $crate::forward! {
             @method $($hook)?,
-            expired(now: $crate::forward::Timestamp, limit: u32) -> Vec<$crate::forward::ExpiredThread>
+            expired(
+                now: $crate::forward::Timestamp,
+                after: Option<&'a $crate::forward::ExpiredThread>,
+                limit: u32
+            ) -> Vec<$crate::forward::ExpiredThread>
         }
     };
     (@export $($hook:ident)?) => {

@@ -216,7 +216,7 @@ impl Checkpointer for Mortal {
 
     crate::forward! {
         through doing:
-        create annotate load load_at entries glance request_cancel unfinished threads count_threads interrupts overdue
+        create annotate load load_at entries glance request_cancel unfinished threads count_threads sizes interrupts overdue
         copy delete forget prune expire expired export import
     }
     // Renewals follow the clock, so they are no points at which every execution of a program can be killed.

@@ -9,6 +9,8 @@ pub use crate::run::ThreadEdit;
 use std::sync::Arc;
 
 use crate::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
+#[cfg(doc)]
+use crate::graph::CacheKey;
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, Timestamp};
 use crate::store::Store;
 use crate::value::Value;
@@ -74,4 +76,10 @@ pub trait NodeCache: Send + Sync + 'static {
 
     /// Removes every key that starts with this prefix.
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>>;
+
+    /// Removes every key that belongs to the threads of a tenant ([`CacheKey::tenant_of`]), and returns how many.
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>>;
+
+    /// Removes at most `limit` keys that have expired, and returns how many.
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 }

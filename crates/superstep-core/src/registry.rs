@@ -246,8 +246,9 @@ pub trait Registry: Send + Sync + 'static {
     fn next_cron_due(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>>;
 
     /// Fires a tick: moves the cron to its next one, and stores the run of this one, as [`create_run`](Self::create_run) does. Both
-    /// are one write, so a tick is one run, whichever process dies and however many look at the cron at once. Writes nothing
-    /// if the cron is no longer as the tick was made from.
+    /// are one write, so a tick is one run, whichever process dies and however many look at the cron at once. In the same write, the
+    /// cron gets the time of the tick in [`CronRow::last_tick`] if it made a run, and the reason in [`CronRow::error`] if not. Writes
+    /// nothing if the cron is no longer as the tick was made from.
     fn fire_cron<'a>(&'a self, tick: &'a CronTick) -> BoxFuture<'a, CheckpointResult<FiredTick>>;
 
     /// Stores an API key. Returns whether it was stored: `false` if one with its id exists, in whichever tenant.

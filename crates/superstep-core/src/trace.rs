@@ -88,6 +88,9 @@ pub struct CallSpan {
     /// Further fields. The node chooses the names; those of [`fields`] are reserved for the engine.
     #[serde(default)]
     pub fields: Map<String, Json>,
+    /// What the call returned, if the node stores it, so that a test can play the call again. The trace leaves it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
 }
 
 /// Names of spans for people, where these differ from the names in the graph. A node emits it into the log with

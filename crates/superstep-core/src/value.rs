@@ -49,7 +49,7 @@ impl Value {
     /// Encodes a value as plain JSON, readable without its type.
     pub fn plain<T: Serialize + ?Sized>(value: &T) -> Result<Self, ValueError> {
         // Checked before the conversion to JSON, which turns numbers that are not finite into null.
-        json::write(&mut Vec::new(), value, NotFinite::Refuse)?;
+        with_scratch(|bytes| json::write(bytes, value, NotFinite::Refuse))?;
         let mut json = serde_json::to_value(value).map_err(|source| ValueError::Encode {
             source: source.into(),
         })?;

@@ -327,6 +327,8 @@ fn the_arguments_of_a_call_are_recorded_in_one_piece() {
     };
     let again = Chunk::Again {
         why: "cut".to_owned(),
+        attempt: 2,
+        attempts_max: 4,
     };
     let mut chunks = [
         fragment(0, "{\"key\":\"hun"),

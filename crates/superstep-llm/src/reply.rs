@@ -79,6 +79,12 @@ pub enum Chunk {
     Again {
         /// Why the previous attempt failed.
         why: String,
+        /// Number of the attempt that follows, from 2. 0 in a recording of an older version.
+        #[serde(default)]
+        attempt: u32,
+        /// Highest number of attempts, those with the next models included.
+        #[serde(default)]
+        attempts_max: u32,
     },
     /// The whole reply. Always the last chunk.
     End(Box<Reply>),

@@ -137,6 +137,7 @@ impl Model for Retrying {
                 request: request.clone(),
                 model: 0,
                 tried: 0,
+                tried_before: 0,
                 wait: None,
                 current: None,
                 told: None,
@@ -185,6 +186,8 @@ struct Tries {
     model: usize,
     /// Number of attempts with the current model.
     tried: u32,
+    /// Number of attempts with the models before it.
+    tried_before: u32,
     /// Wait before the next attempt.
     wait: Option<Duration>,
     /// The reply, and the server's slot, which is free again when both are dropped.
@@ -263,15 +266,28 @@ impl Tries {
             let wait = asked.unwrap_or_else(|| self.wait());
             tracing::debug!(model = %name, %error, ?wait, "a model is tried again");
             self.wait = Some(wait);
-            return Ok(again(&error));
+            return Ok(self.again(&error));
         }
         if self.model + 1 < self.retrying.models.len() && !is_our_fault(&error) {
             tracing::warn!(model = %name, %error, "the next model is asked");
             self.model += 1;
+            self.tried_before += self.tried;
             self.tried = 0;
-            return Ok(again(&error));
+            return Ok(self.again(&error));
         }
         Err(error)
+    }
+
+    /// Returns the news that another attempt follows.
+    fn again(&self, error: &ModelError) -> Chunk {
+        let made = self.tried_before + self.tried;
+        let tries = self.retrying.patience.tries;
+        let models_left = (self.retrying.models.len() - self.model - 1) as u32;
+        Chunk::Again {
+            why: error.to_string(),
+            attempt: made + 1,
+            attempts_max: self.tried_before + tries * (models_left + 1),
+        }
     }
 
     /// Doubles each time, then takes between half and all of it, so clients that failed together do not retry together.
@@ -293,12 +309,6 @@ impl Tries {
             model: self.retrying.models[self.model].model.name().clone(),
             waited,
         }
-    }
-}
-
-fn again(error: &ModelError) -> Chunk {
-    Chunk::Again {
-        why: error.to_string(),
     }
 }
 

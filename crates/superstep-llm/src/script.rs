@@ -9,6 +9,8 @@
 //! ]}
 //! ```
 //!
+//! A recording of another model's replies also has `model`, `cost` and `reasoning`, which the reply then reports.
+//!
 //! `at` is the label of the request (in a graph the node's name). Replies with the same label are used in order. `expect` is
 //! a text, or several, that the request must contain; a reply with `expect` waits for such a request, so concurrent calls
 //! find their replies. A request without a reply is an error, and so is a reply that was never requested
@@ -82,6 +84,14 @@ struct ScriptedReply {
     json: Option<Json>,
     #[serde(default)]
     tool_calls: Vec<WrittenCall>,
+    #[serde(default)]
+    reasoning: Option<String>,
+    /// Model that answered; the script itself if it says nothing.
+    #[serde(default)]
+    model: Option<ModelName>,
+    /// By the price of the script if it says nothing.
+    #[serde(default)]
+    cost: Option<Cost>,
     #[serde(default)]
     usage: Option<Usage>,
     #[serde(default)]
@@ -368,20 +378,21 @@ impl Script {
             true => Finish::Stop,
             false => Finish::ToolCalls,
         });
-        let cost = match (&self.price, &line.usage) {
-            (Some(price), Some(usage)) => price.of(usage),
-            (None, usage) => Prices::known().cost(&self.name, usage.as_ref()),
-            (Some(_), None) => Cost::Unknown,
+        let cost = match (line.cost, &self.price, &line.usage) {
+            (Some(cost), _, _) => cost,
+            (None, Some(price), Some(usage)) => price.of(usage),
+            (None, None, usage) => Prices::known().cost(&self.name, usage.as_ref()),
+            (None, Some(_), None) => Cost::Unknown,
         };
         Reply {
             answer: Answer {
                 content: text.into(),
                 tool_calls,
-                reasoning: None,
+                reasoning: line.reasoning.clone(),
             },
             usage: line.usage,
             finish,
-            model: self.name.clone(),
+            model: line.model.clone().unwrap_or_else(|| self.name.clone()),
             cost,
         }
     }

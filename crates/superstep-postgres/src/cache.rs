@@ -5,7 +5,9 @@ use superstep_core::store::item_checksum;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::fault::Fault;
+use crate::list::is_tenant;
 use crate::pool::Pool;
+use crate::read::count;
 
 /// Returns the bytes under a key, unless they have expired.
 pub(crate) async fn get(pool: &Pool, key: &str, now: Timestamp) -> Result<Option<Vec<u8>>, Fault> {
@@ -51,14 +53,38 @@ pub(crate) async fn clear(pool: &Pool, prefix: &str) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Deletes the results of a tenant. Returns how many there were.
+pub(crate) async fn clear_tenant(pool: &Pool, tenant: &str) -> Result<u64, Fault> {
+    if !is_tenant(tenant) {
+        return Ok(0);
+    }
+    // As `CacheKey::tenant_of` reads a key. Its bytes need not be a text of PostgreSQL, which has no NUL.
+    let sql = "WITH named AS (SELECT hash, encode(key, 'escape') AS key FROM cache),
+         cleared AS (
+             DELETE FROM cache WHERE hash IN (
+                 SELECT hash FROM named
+                 WHERE key ~ '^([^/]*/){3}[0-9a-f]{32}[^/]*/'
+                   AND substring(split_part(key, '/', 4) FROM 33) = $1)
+             RETURNING 1)
+         SELECT count(*) FROM cleared";
+    let suffix = match tenant {
+        "" => String::new(),
+        tenant => format!("@{tenant}"),
+    };
+    let rows = pool.write(sql, &[&suffix]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
+}
+
 /// Deletes expired results. Returns how many there were.
-pub(crate) async fn sweep(pool: &Pool, now: Timestamp) -> Result<u64, Fault> {
-    let sql = "WITH swept AS (DELETE FROM cache WHERE expires <= $1 RETURNING 1)
+pub(crate) async fn sweep(pool: &Pool, now: Timestamp, limit: u32) -> Result<u64, Fault> {
+    // Several processes sweep: one that meets the rows of another leaves them to it.
+    let sql = "WITH old AS (
+             SELECT hash FROM cache WHERE expires <= $1 ORDER BY expires LIMIT $2
+             FOR UPDATE SKIP LOCKED),
+         swept AS (DELETE FROM cache WHERE hash IN (SELECT hash FROM old) RETURNING 1)
          SELECT count(*) FROM swept";
-    let rows = pool.write(sql, &[&now.0]).await?;
-    Ok(rows
-        .first()
-        .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+    let rows = pool.write(sql, &[&now.0, &i64::from(limit)]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
 }
 
 fn checksum(key: &str, body: &[u8]) -> i32 {

@@ -34,7 +34,7 @@ use self::statement::{Kind, Values, params, parts, statement};
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::place::{Place, Places};
-use crate::pool::{Params, StatementKey};
+use crate::pool::{KeyedStatement, Params, StatementKey, TextKey};
 use crate::read::{self, answer_of, count, number, text};
 
 /// Applies a commit, or detects that it was applied before.
@@ -70,10 +70,22 @@ pub(crate) async fn save(places: &Places, commit: &Commit) -> Result<Saved, Faul
 
 /// Creates the thread, and remembers its place. A new thread has no answers and no records.
 async fn make(places: &Places, commit: &Commit) -> Result<Option<Saved>, Fault> {
-    let values = Values::of(commit, Kind::Make, 0);
-    let (sql, params) = statement(&values, commit, Kind::Make);
-    let sql = Place::unnamed(0).address(&sql) + ", " + places.columns() + " FROM head";
-    let rows = places.pool.write(&sql, &params).await?;
+    let kind = Kind::Make;
+    let values = Values::of(commit, kind, 0);
+    let params = params(&values, commit, kind);
+    // The columns are the same for every connection of the pool, so the key need not say which they are.
+    let made = KeyedStatement {
+        key: StatementKey {
+            text: TextKey::Commit(parts(&values, commit, kind)),
+            partitions: None,
+        },
+        sql: || {
+            let sql = Place::unnamed(0).address(&statement(&values, commit, kind).0);
+            sql + ", " + places.columns() + " FROM head"
+        },
+        params: &params,
+    };
+    let rows = places.pool.write_by_key(&made).await?;
     let Some(row) = rows.first() else {
         return Ok(None);
     };
@@ -90,28 +102,26 @@ async fn apply(
 ) -> Result<Option<Saved>, Fault> {
     let values = Values::of(commit, kind, place.id);
     let params = params(&values, commit, kind);
-    let sql = || place.address(&statement(&values, commit, kind).0) + " FROM head";
+    let write = KeyedStatement {
+        key: StatementKey {
+            text: TextKey::Commit(parts(&values, commit, kind)),
+            partitions: place.partitions,
+        },
+        sql: || place.address(&statement(&values, commit, kind).0) + " FROM head",
+        params: &params,
+    };
     let (head, told) = match (kind, commit.head.status) {
         (Kind::Claim, _) => {
-            let sql = sql();
-            let records = place.address(RECORDS);
-            let read: (&str, Params<'_>) = (&records, &[&place.id]);
-            places.pool.write_then_read((&sql, &params), read).await?
+            let params: Params<'_> = &[&place.id];
+            let read = place.statement(RECORDS, params);
+            places.pool.write_then_read(&write, &read).await?
         }
         (_, Status::Paused) => {
-            let sql = sql();
-            let answers = place.address(ANSWERS);
-            let read: (&str, Params<'_>) = (&answers, &[&values.tenant, &values.name, &place.id]);
-            places.pool.write_then_read((&sql, &params), read).await?
+            let params: Params<'_> = &[&values.tenant, &values.name, &place.id];
+            let read = place.statement(ANSWERS, params);
+            places.pool.write_then_read(&write, &read).await?
         }
-        _ => {
-            let key = StatementKey {
-                parts: parts(&values, commit, kind),
-                partitions: place.partitions,
-            };
-            let written = places.pool.write_by_key(key, sql, &params).await?;
-            (written, Vec::new())
-        }
+        _ => (places.pool.write_by_key(&write).await?, Vec::new()),
     };
     let Some(head) = head.first() else {
         return Ok(None);

@@ -63,6 +63,7 @@ mod records;
 mod registry;
 mod request_queue;
 mod schema;
+mod sizes;
 mod store;
 mod terms;
 mod thread_row;
@@ -77,7 +78,7 @@ use std::time::Duration;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 use superstep_core::error::CheckpointError;
@@ -159,11 +160,6 @@ impl Postgres {
         })
     }
 
-    /// Deletes expired results from the node cache. Returns how many there were.
-    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
-        Ok(cache::sweep(&self.pool, now).await?)
-    }
-
     /// Returns the size of the tables and their indexes on disk, in bytes.
     pub async fn bytes(&self) -> CheckpointResult<u64> {
         let sql = "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::int8
@@ -204,6 +200,14 @@ impl NodeCache for Postgres {
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move { Ok(cache::clear(&self.pool, prefix).await?) })
     }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(cache::clear_tenant(&self.pool, tenant).await?) })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(cache::sweep(&self.pool, now, limit).await?) })
+    }
 }
 
 impl RequestQueue for Postgres {
@@ -227,6 +231,10 @@ impl RequestQueue for Postgres {
 
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
         Box::pin(async move { Ok(request_queue::sweep(&self.pool, before, limit).await?) })
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(request_queue::erase_tenant(&self.pool, tenant).await?) })
     }
 
     fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
@@ -265,6 +273,14 @@ impl Checkpointer for Postgres {
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async move { Ok(owner::answer(&self.places, thread, answers).await?) })
+    }
+
+    fn answer_and_load<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move { Ok(owner::answer_and_load(&self.places, thread, answers).await?) })
     }
 
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
@@ -327,6 +343,10 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(list::count_threads(&self.pool, query).await?) })
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(async move { Ok(sizes::report(&self.pool, query).await?) })
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -375,12 +395,13 @@ impl Checkpointer for Postgres {
         Box::pin(async move { Ok(admin::expire(&self.pool, before, limit).await?) })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, limit).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(async move { Ok(lifetime::expired(&self.pool, now, after, limit).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

@@ -5,7 +5,7 @@ use superstep_core::{ThreadId, Timestamp};
 use tokio_postgres::Row;
 
 use crate::fault::{Fault, PostgresError};
-use crate::pool::Pool;
+use crate::pool::{Params, Pool};
 use crate::read::number;
 
 /// Returns the columns of a lifetime: milliseconds, and the number of what happens at its end.
@@ -42,11 +42,19 @@ fn at_end(number: i64) -> Result<AtLifetimeEnd, PostgresError> {
 pub(crate) async fn expired(
     pool: &Pool,
     now: Timestamp,
+    after: Option<&ExpiredThread>,
     limit: u32,
 ) -> Result<Vec<ExpiredThread>, Fault> {
-    let rows = pool.read(EXPIRED, &[&now.0, &i64::from(limit)]).await?;
+    let ended = after.map_or(i64::MIN, |after| after.ended.0);
+    let (tenant, name) = after.map_or(("", ""), |after| {
+        (after.thread.tenant(), after.thread.name())
+    });
+    let limit = i64::from(limit);
+    let params: Params<'_> = &[&now.0, &limit, &ended, &tenant, &name];
+    let rows = pool.read(EXPIRED, params).await?;
     let expired = |row: &Row| {
         Ok(ExpiredThread {
+            ended: Timestamp(row.get(3)),
             thread: ThreadId::of_tenant(row.get(0), row.get(1))?,
             at_end: at_end(row.get(2))?,
         })
@@ -54,10 +62,15 @@ pub(crate) async fn expired(
     rows.iter().map(expired).collect()
 }
 
-/// The sum and the condition are those of the index.
+/// The sum and the condition are those of the index. The first comparison with the cursor is for the index, the second one decides
+/// among equal ends.
 const EXPIRED: &str = "
-    SELECT l.tenant, l.name, coalesce(l.at_end, -1)::int8
+    SELECT l.tenant, l.name, coalesce(l.at_end, -1)::int8,
+        (l.updated::numeric + l.lifetime_ms::numeric)::int8
     FROM listing l JOIN thread t ON t.tenant = l.tenant AND t.name = l.name
     WHERE l.lifetime_ms IS NOT NULL
       AND l.updated::numeric + l.lifetime_ms::numeric <= $1::int8::numeric AND t.status <> 1
-    ORDER BY l.updated::numeric + l.lifetime_ms::numeric LIMIT $2";
+      AND l.updated::numeric + l.lifetime_ms::numeric >= $3::int8::numeric
+      AND (l.updated::numeric + l.lifetime_ms::numeric, l.tenant, l.name)
+          > ($3::int8::numeric, $4::text, $5::text)
+    ORDER BY l.updated::numeric + l.lifetime_ms::numeric, l.tenant, l.name LIMIT $2";

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow};
+use superstep_core::checkpoint::{Answer, AnswerBody, InterruptRow, Loaded};
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, ThreadId, Timestamp};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::place::{Place, Places};
-use crate::pool::{Params, Pool};
+use crate::pool::Pool;
 use crate::read::{self, no_thread, number};
 
 /// Stores all answers or none. Succeeds if the same answers were stored before.
@@ -25,20 +27,59 @@ pub(crate) async fn answer(
     if answers.is_empty() {
         return Ok(());
     }
+    let place = place_of(places, thread, answers).await?;
+    let values = Values::of(thread, place, answers);
+    let params = &values.params();
+    let written = places
+        .pool
+        .write_by_key(&place.statement(ANSWER, params))
+        .await;
+    check(places, place, thread, answers, written).await
+}
+
+/// Stores answers, and loads the thread with a statement that is sent right behind and begins when the answers are committed.
+pub(crate) async fn answer_and_load(
+    places: &Places,
+    thread: &ThreadId,
+    answers: &[Answer],
+) -> Result<Option<Loaded>, Fault> {
+    if answers.is_empty() {
+        return read::load(places, thread).await;
+    }
+    let place = place_of(places, thread, answers).await?;
+    let values = Values::of(thread, place, answers);
+    let (params, load_params) = (&values.params(), &values.load_params());
+    let answer = place.statement(ANSWER, params);
+    let load = place.statement(read::LOAD, load_params);
+    let (written, found) = match places.pool.write_then_read(&answer, &load).await {
+        Ok((written, found)) => (Ok(written), found),
+        Err(fault) => (Err(fault), Vec::new()),
+    };
+    check(places, place, thread, answers, written).await?;
+    match read::loaded(&found, thread)? {
+        Some(loaded) => Ok(Some(loaded)),
+        // The same answers were stored before, so the statement failed, and what was read with it is not here.
+        None => read::load(places, thread).await,
+    }
+}
+
+async fn place_of(places: &Places, thread: &ThreadId, answers: &[Answer]) -> Result<Place, Fault> {
     if let Some(interrupt) = Answer::named_twice(answers) {
         return Err(not_open(thread, interrupt));
     }
-    let Some(place) = places.find(thread).await? else {
-        return Err(no_thread(thread).into());
-    };
-    let ids: Vec<Id> = answers.iter().map(id).collect();
-    let bodies: Vec<Option<&[u8]>> = answers.iter().map(body).collect();
-    let by: Vec<Option<&[u8]>> = answers.iter().map(by).collect();
-    let at: Vec<i64> = answers.iter().map(|answer| answer.at.0).collect();
-    let (tenant, name, given) = (thread.tenant(), thread.name(), number(answers.len() as u64));
-    let (sql, number) = (place.address(ANSWER), place.id);
-    let params: Params<'_> = &[&tenant, &name, &number, &given, &ids, &bodies, &by, &at];
-    match places.pool.write(&sql, params).await {
+    let place = places.find(thread).await?;
+    Ok(place.ok_or_else(|| no_thread(thread))?)
+}
+
+/// Says what became of answers, by the rows of their statement.
+async fn check(
+    places: &Places,
+    place: Place,
+    thread: &ThreadId,
+    answers: &[Answer],
+    written: Result<Vec<Row>, Fault>,
+) -> Result<(), Fault> {
+    match written {
         Ok(rows) if rows.is_empty() => {
             places.forget(thread);
             Err(no_thread(thread).into())
@@ -52,6 +93,50 @@ pub(crate) async fn answer(
             refused(&places.pool, place, thread, answers).await
         }
         Err(fault) => Err(fault),
+    }
+}
+
+/// Values of the parameters of [`ANSWER`], in PostgreSQL's types.
+struct Values<'a> {
+    tenant: &'a str,
+    name: &'a str,
+    thread: i64,
+    given: i64,
+    ids: Vec<Id>,
+    bodies: Vec<Option<&'a [u8]>>,
+    by: Vec<Option<&'a [u8]>>,
+    at: Vec<i64>,
+}
+
+impl<'a> Values<'a> {
+    fn of(thread: &'a ThreadId, place: Place, answers: &'a [Answer]) -> Self {
+        Self {
+            tenant: thread.tenant(),
+            name: thread.name(),
+            thread: place.id,
+            given: number(answers.len() as u64),
+            ids: answers.iter().map(id).collect(),
+            bodies: answers.iter().map(body).collect(),
+            by: answers.iter().map(by).collect(),
+            at: answers.iter().map(|answer| answer.at.0).collect(),
+        }
+    }
+
+    fn params(&self) -> [&(dyn ToSql + Sync); 8] {
+        [
+            &self.tenant,
+            &self.name,
+            &self.thread,
+            &self.given,
+            &self.ids,
+            &self.bodies,
+            &self.by,
+            &self.at,
+        ]
+    }
+
+    fn load_params(&self) -> [&(dyn ToSql + Sync); 3] {
+        [&self.tenant, &self.name, &self.thread]
     }
 }
 

@@ -24,7 +24,7 @@ use superstep_core::ThreadId;
 use tokio_postgres::Row;
 
 use crate::fault::Fault;
-use crate::pool::Pool;
+use crate::pool::{KeyedStatement, Params, Pool, StatementKey, TextKey};
 
 /// Place of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,22 @@ impl Place {
             sql.push_str(rest);
         }
         sql
+    }
+
+    /// Returns a statement of the program, with this place's tables in it.
+    pub(crate) fn statement<'a>(
+        self,
+        text: &'static str,
+        params: Params<'a>,
+    ) -> KeyedStatement<'a, impl Fn() -> String> {
+        KeyedStatement {
+            key: StatementKey {
+                text: TextKey::of(text),
+                partitions: self.partitions,
+            },
+            sql: move || self.address(text),
+            params,
+        }
     }
 
     /// Creates a place that names whole tables: for rare statements, and for a thread that is being created.

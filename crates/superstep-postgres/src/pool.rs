@@ -75,14 +75,38 @@ struct Statements {
     by_key: HashMap<StatementKey, Statement>,
 }
 
-/// What the text of a commit's statement depends on: two statements with the same key have the same text. A text that is
-/// prepared already need be neither built nor hashed then.
+/// What the text of a statement depends on: two statements with the same key have the same text. A text that is prepared
+/// already need be neither built nor hashed then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct StatementKey {
-    /// The parts of the statement, as bits.
-    pub(crate) parts: u16,
+    pub(crate) text: TextKey,
     /// The partitions that it names.
     pub(crate) partitions: Option<Partitions>,
+}
+
+/// Stands for the text of a statement, before partitions are named in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum TextKey {
+    /// A commit, by its parts as bits.
+    Commit(u16),
+    /// A text of the program, by where it is and how long it is. It stays there, so no other text is ever found in its place.
+    Constant { address: usize, bytes: usize },
+}
+
+impl TextKey {
+    pub(crate) fn of(text: &'static str) -> Self {
+        TextKey::Constant {
+            address: text.as_ptr() as usize,
+            bytes: text.len(),
+        }
+    }
+}
+
+/// A statement by its key, with values for its parameters. `sql` builds its text, if the connection has not prepared it.
+pub(crate) struct KeyedStatement<'a, F> {
+    pub(crate) key: StatementKey,
+    pub(crate) sql: F,
+    pub(crate) params: Params<'a>,
 }
 
 /// A single connection.
@@ -128,39 +152,48 @@ impl Pool {
         self.in_time(&link, link.query(sql, params)).await
     }
 
-    /// Runs the statement of a key like [`write`](Self::write). `sql` builds its text, if the connection has not prepared it.
-    pub(crate) async fn write_by_key(
+    /// Runs a statement like [`write`](Self::write), found by its key.
+    pub(crate) async fn write_by_key<F: Fn() -> String>(
         &self,
-        key: StatementKey,
-        sql: impl Fn() -> String,
-        params: Params<'_>,
+        statement: &KeyedStatement<'_, F>,
     ) -> Result<Vec<Row>, Fault> {
         let slot = self.least_busy();
         let _busy = slot.enter();
         let link = self.link(slot).await?;
         let query = async {
-            let statement = link.prepare_by_key(key, sql).await?;
-            Ok(link.client.query(&statement, params).await?)
+            let prepared = link.prepare_by_key(statement).await?;
+            Ok(link.client.query(&prepared, statement.params).await?)
         };
         self.in_time(&link, query).await
     }
 
+    /// Runs a read-only statement like [`read`](Self::read), found by its key.
+    pub(crate) async fn read_by_key<F: Fn() -> String>(
+        &self,
+        statement: &KeyedStatement<'_, F>,
+    ) -> Result<Vec<Row>, Fault> {
+        self.patiently(Fault::is_lost, || self.write_by_key(statement))
+            .await
+    }
+
     /// Runs a statement that may change something, and a read that sees the result of the first. They are sent together, each
     /// as its own transaction.
-    pub(crate) async fn write_then_read(
+    pub(crate) async fn write_then_read<W: Fn() -> String, R: Fn() -> String>(
         &self,
-        (write, write_params): (&str, Params<'_>),
-        (read, read_params): (&str, Params<'_>),
+        write: &KeyedStatement<'_, W>,
+        read: &KeyedStatement<'_, R>,
     ) -> Result<(Vec<Row>, Vec<Row>), Fault> {
         let slot = self.least_busy();
         let _busy = slot.enter();
         let link = self.link(slot).await?;
         let both = async {
-            let statements = (link.prepare(write).await?, link.prepare(read).await?);
+            // Both before either is sent, so that nothing comes between the two.
+            let first = link.prepare_by_key(write).await?;
+            let second = link.prepare_by_key(read).await?;
             let (written, found) = tokio::join!(
                 biased;
-                link.client.query(&statements.0, write_params),
-                link.client.query(&statements.1, read_params),
+                link.client.query(&first, write.params),
+                link.client.query(&second, read.params),
             );
             Ok((written?, found?))
         };
@@ -406,17 +439,16 @@ impl Link {
         Ok(statement)
     }
 
-    async fn prepare_by_key(
+    async fn prepare_by_key<F: Fn() -> String>(
         &self,
-        key: StatementKey,
-        sql: impl Fn() -> String,
+        wanted: &KeyedStatement<'_, F>,
     ) -> Result<Statement, Fault> {
-        if let Some(statement) = lock(&self.statements).by_key.get(&key) {
+        if let Some(statement) = lock(&self.statements).by_key.get(&wanted.key) {
             return Ok(statement.clone());
         }
-        let statement = self.prepare(&sql()).await?;
+        let statement = self.prepare(&(wanted.sql)()).await?;
         let mut statements = lock(&self.statements);
-        statements.by_key.insert(key, statement.clone());
+        statements.by_key.insert(wanted.key, statement.clone());
         Ok(statement)
     }
 }
@@ -510,3 +542,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 const PROBES_MAX: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+
+#[test]
+fn texts_that_begin_alike_have_different_keys() {
+    let text = "SELECT 1, 2";
+    assert_eq!(TextKey::of(text), TextKey::of(text));
+    assert_ne!(TextKey::of(text), TextKey::of(&text[..8]));
+}

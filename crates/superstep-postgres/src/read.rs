@@ -36,16 +36,20 @@ async fn load_from(
     place: Place,
     thread: &ThreadId,
 ) -> Result<Option<Loaded>, Fault> {
+    let (tenant, name) = (thread.tenant(), thread.name());
+    let params: Params<'_> = &[&tenant, &name, &place.id];
     let rows = places
         .pool
-        .read(
-            &place.address(LOAD),
-            &[&thread.tenant(), &thread.name(), &place.id],
-        )
+        .read_by_key(&place.statement(LOAD, params))
         .await?;
+    loaded(&rows, thread)
+}
+
+/// Reads a thread from the rows of [`LOAD`].
+pub(crate) fn loaded(rows: &[Row], thread: &ThreadId) -> Result<Option<Loaded>, Fault> {
     let mut loaded = Loaded::default();
     let mut is_there = false;
-    for row in &rows {
+    for row in rows {
         match row.get::<_, i32>(0) {
             0 => {
                 loaded.head = head(row, 1)?;
@@ -66,8 +70,8 @@ async fn load_from(
     Ok(is_there.then_some(loaded))
 }
 
-/// Columns: part, five numbers, an id, a body, two more.
-const LOAD: &str = "
+/// Columns: part, five numbers, an id, a body, two more. Parameters: tenant, name, the thread's number.
+pub(crate) const LOAD: &str = "
     WITH head AS MATERIALIZED (
         SELECT epoch, seq, status, recoveries, answers FROM thread
         WHERE tenant = $1 AND name = $2 AND id = $3),
@@ -128,12 +132,11 @@ async fn glance_from(
     task: Option<TaskId>,
 ) -> Result<Option<Glance>, Fault> {
     let wanted = task.map(|task| Id(task.to_bytes()));
+    let (tenant, name) = (thread.tenant(), thread.name());
+    let params: Params<'_> = &[&tenant, &name, &place.id, &wanted];
     let rows = places
         .pool
-        .read(
-            &place.address(GLANCE),
-            &[&thread.tenant(), &thread.name(), &place.id, &wanted],
-        )
+        .read_by_key(&place.statement(GLANCE, params))
         .await?;
     let Some(row) = rows.first() else {
         return Ok(None);
@@ -225,7 +228,10 @@ pub(crate) async fn entries(
     };
     let sql = "SELECT seq, body FROM @log WHERE thread = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let params: Params<'_> = &[&place.id, &number(after.0), &i64::from(limit)];
-    let rows = places.pool.read(&place.address(sql), params).await?;
+    let rows = places
+        .pool
+        .read_by_key(&place.statement(sql, params))
+        .await?;
     Ok(rows.iter().map(|row| stored_body(row, 0, 1)).collect())
 }
 

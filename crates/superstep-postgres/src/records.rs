@@ -155,7 +155,10 @@ impl Writer {
         let keys: Vec<&[u8]> = batch.iter().map(|asked| asked.key.as_bytes()).collect();
         let bodies: Vec<&[u8]> = batch.iter().map(|asked| &asked.body[..]).collect();
         let params: Params<'_> = &[&tenant, &name, &place.id, &epoch, &tasks, &keys, &bodies];
-        let rows = places.pool.write(&place.address(RECORD), params).await?;
+        let rows = places
+            .pool
+            .write_by_key(&place.statement(RECORD, params))
+            .await?;
         let Some(row) = rows.first() else {
             places.forget(thread);
             return Ok(vec![None; batch.len()]);

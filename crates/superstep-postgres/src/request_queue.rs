@@ -1,6 +1,6 @@
 //! The queue of requests to the workers of a cluster: the table `inbox`.
 //!
-//! A row is written once, read by its id and deleted when it is old; no thread depends on it.
+//! A row is written once, read by its id and deleted when it is old or its tenant is erased; no thread depends on it.
 
 use superstep_core::driver::RequestRow;
 use superstep_core::error::CheckpointError;
@@ -8,7 +8,9 @@ use superstep_core::{RunId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::id::Id;
+use crate::list::is_tenant;
 use crate::pool::Pool;
+use crate::read::count;
 
 /// Stores a request unless one exists under its id, and returns the stored one.
 pub(crate) async fn put(
@@ -61,15 +63,30 @@ pub(crate) async fn reply(pool: &Pool, id: RunId, reply: &[u8]) -> Result<(), Fa
     Ok(())
 }
 
-/// Deletes requests made before this time, oldest first. Returns how many there were.
+/// Deletes requests that were due before this time, oldest first, but those to running threads. Returns how many there were.
 pub(crate) async fn sweep(pool: &Pool, before: Timestamp, limit: u32) -> Result<u64, Fault> {
-    let sql = "WITH old AS (SELECT id FROM inbox WHERE at < $1 ORDER BY at LIMIT $2),
+    // Every worker sweeps: one that meets the rows of another leaves them to it, instead of waiting for them in some other order.
+    let sql = "WITH old AS (
+             SELECT i.id FROM inbox i
+             WHERE i.at < $1 AND NOT EXISTS (
+                 SELECT FROM thread t WHERE t.tenant = i.tenant AND t.name = i.name AND t.status = 1)
+             ORDER BY i.at LIMIT $2 FOR UPDATE OF i SKIP LOCKED),
          swept AS (DELETE FROM inbox WHERE id IN (SELECT id FROM old) RETURNING 1)
          SELECT count(*) FROM swept";
     let rows = pool.write(sql, &[&before.0, &i64::from(limit)]).await?;
-    Ok(rows
-        .first()
-        .map_or(0, |row| row.get::<_, i64>(0).unsigned_abs()))
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
+}
+
+/// Deletes every request to a thread of a tenant. Returns how many there were.
+pub(crate) async fn erase_tenant(pool: &Pool, tenant: &str) -> Result<u64, Fault> {
+    // PostgreSQL's texts have no NUL; such a tenant has no requests.
+    if !is_tenant(tenant) {
+        return Ok(0);
+    }
+    let sql = "WITH erased AS (DELETE FROM inbox WHERE tenant = $1 RETURNING 1)
+         SELECT count(*) FROM erased";
+    let rows = pool.write(sql, &[&tenant]).await?;
+    Ok(rows.first().map_or(0, |row| count(row, 0)))
 }
 
 /// Returns the server's current time, not that of the start of the transaction.

@@ -32,6 +32,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     crons,
     beginnings,
     outbox,
+    ticks,
 ];
 
 const TABLES: &str = "
@@ -509,6 +510,11 @@ fn outbox(_: u32) -> String {
     -- all of its tenant.
     ALTER TABLE run DROP CONSTRAINT run_pkey, ADD PRIMARY KEY (tenant, id);"
     .to_owned()
+}
+
+/// When the last tick of a cron was due that made a run. Those of earlier ticks are not known.
+fn ticks(_: u32) -> String {
+    "ALTER TABLE cron ADD COLUMN ticked bigint;".to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

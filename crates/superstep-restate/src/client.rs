@@ -6,7 +6,7 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::{QueuedRequest, RequestQueue};
-use superstep::{DriveError, Engine, RunId, RunReport, ThreadId};
+use superstep::{DriveError, Engine, RunId, RunReport, ThreadId, Timestamp};
 
 use crate::handlers::{Reply, now};
 use crate::ingress::Ingress;
@@ -122,7 +122,9 @@ impl Restate {
         request: &QueuedRequest,
         delay: Duration,
     ) -> Result<(), DriveError> {
-        self.keep(thread, id, request).await?;
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let due = now().plus_ms(delay_ms);
+        self.keep(thread, id, request, due).await?;
         let delay = match delay.as_millis() {
             0 => String::new(),
             ms => format!("?delay={ms}ms"),
@@ -139,9 +141,10 @@ impl Restate {
         thread: &ThreadId,
         id: RunId,
         request: &QueuedRequest,
+        due: Timestamp,
     ) -> Result<(), DriveError> {
         let bytes = request.to_bytes(thread);
-        let kept = self.queue.put(id, thread, &bytes, now()).await?;
+        let kept = self.queue.put(id, thread, &bytes, due).await?;
         // The cluster executes what was stored first under this id.
         let is_same = kept == bytes
             || QueuedRequest::from_bytes(&kept, thread).is_ok_and(|kept| kept.is_same_as(request));
@@ -157,7 +160,7 @@ impl Restate {
         id: RunId,
         request: &QueuedRequest,
     ) -> Result<RunReport, DriveError> {
-        self.keep(thread, id, request).await?;
+        self.keep(thread, id, request, now()).await?;
         let path = path_of(thread, request);
         let answer = self
             .ingress

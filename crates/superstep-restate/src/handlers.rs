@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use restate_sdk::prelude::*;
 use serde::{Deserialize, Serialize};
 use superstep::__private::lock;
-use superstep::checkpoint::{Answer, InterruptQuery, Page};
+use superstep::checkpoint::{Answer, InterruptQuery, Page, ThreadQuery};
 use superstep::driver::{QueuedRequest, RequestQueue, ThreadRequest};
 use superstep::run::ResumeToken;
 use superstep::{
@@ -473,14 +473,26 @@ impl HandlerState {
         }
     }
 
-    /// Returns a request made to this thread. The only way to get a request, cached or not.
+    /// Returns a request made to this thread.
     async fn request(&self, thread: &ThreadId, id: RunId) -> HandlerResult<Arc<QueuedRequest>> {
-        if let Some(request) = self.cached_request(thread, id) {
-            return Ok(request);
-        }
-        let Some(kept) = self.queue.get(id).await? else {
+        let Some(request) = self.find_request(thread, id).await? else {
             let why = format!("request `{id}` is no longer in the queue; make it again");
             return Err(TerminalError::new_with_code(410, why).into());
+        };
+        Ok(request)
+    }
+
+    /// Returns a request made to this thread, unless it was swept. The only way to get a request, cached or not.
+    async fn find_request(
+        &self,
+        thread: &ThreadId,
+        id: RunId,
+    ) -> HandlerResult<Option<Arc<QueuedRequest>>> {
+        if let Some(request) = self.cached_request(thread, id) {
+            return Ok(Some(request));
+        }
+        let Some(kept) = self.queue.get(id).await? else {
+            return Ok(None);
         };
         if kept.thread != *thread {
             let why = format!("request `{id}` is for another thread");
@@ -494,7 +506,30 @@ impl HandlerState {
             requests.clear();
         }
         requests.insert((thread.clone(), id), request.clone());
-        Ok(request)
+        Ok(Some(request))
+    }
+
+    /// Returns the name of a thread's graph; `None` if the thread was deleted.
+    async fn graph_of(&self, thread: &ThreadId) -> Result<Option<String>, DriveError> {
+        let query = ThreadQuery {
+            tenant: thread.tenant().to_owned(),
+            ids: Some(vec![thread.clone()]),
+            ..ThreadQuery::default()
+        };
+        let rows = self.runtime.threads(&query).await?;
+        Ok(rows.into_iter().next().map(|row| row.graph))
+    }
+
+    /// Deletes requests that were due longer ago than this, and results of cached nodes that have expired.
+    pub(crate) async fn sweep(&self, requests_kept: Duration) -> Result<(), DriveError> {
+        let now = self.authority_now().await?;
+        let kept_ms = i64::try_from(requests_kept.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp(now.0.saturating_sub(kept_ms));
+        let all = u64::from(SWEPT_AT_ONCE);
+        while self.queue.sweep(before, SWEPT_AT_ONCE).await? >= all {}
+        let (cache, now) = (self.runtime.cache(), self.runtime.now());
+        while cache.sweep(now, SWEPT_AT_ONCE).await? >= all {}
+        Ok(())
     }
 
     fn cached_request(&self, thread: &ThreadId, id: RunId) -> Option<Arc<QueuedRequest>> {
@@ -548,12 +583,15 @@ impl HandlerState {
             // A retry computes another time. The queue keeps the first request under this id, and so the first time.
             at: now,
         };
-        let of = self.request(thread, due.order).await?;
-        let request = QueuedRequest::new(
-            &of.graph,
-            ThreadRequest::Answer(vec![answer]),
-            &of.options(due.order)?,
-        )?;
+        let (graph, options) = match self.find_request(thread, due.order).await? {
+            Some(of) => (of.graph.clone(), of.options(due.order)?),
+            // Swept, because the interrupt was open for longer than requests are kept. The thread knows its graph.
+            None => match self.graph_of(thread).await? {
+                Some(graph) => (graph, self.runtime.run_options().clone()),
+                None => return Ok(Due::Nothing),
+            },
+        };
+        let request = QueuedRequest::new(&graph, ThreadRequest::Answer(vec![answer]), &options)?;
         let id = derived(&[&due.order.to_bytes(), &due.question.to_bytes()]);
         self.queue
             .put(id, thread, &request.to_bytes(thread), now)
@@ -614,6 +652,8 @@ pub(crate) fn wait_ms(now: Timestamp, until: Timestamp) -> u64 {
     u64::try_from(until.0.saturating_sub(now.0)).unwrap_or(0)
 }
 
+/// Number of requests, and of results, that are deleted in one statement.
+const SWEPT_AT_ONCE: u32 = 1_000;
 /// Maximum number of cached requests.
 const ORDERS_MAX: usize = 4_096;
 /// Maximum clock skew. Clocks that NTP keeps are within a few milliseconds; this leaves room for one that is being slewed.

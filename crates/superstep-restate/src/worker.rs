@@ -32,6 +32,7 @@ pub struct Worker {
     takes_unsigned: bool,
     operations: Option<TcpListener>,
     drain: Duration,
+    requests_kept: Duration,
     /// Fault injected by a test.
     #[cfg(test)]
     mutant: Option<Mutant>,
@@ -107,6 +108,7 @@ impl Worker {
             takes_unsigned: false,
             operations: None,
             drain: Duration::from_secs(60),
+            requests_kept: REQUESTS_KEPT,
             #[cfg(test)]
             mutant: None,
         }
@@ -146,6 +148,15 @@ impl Worker {
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Self {
         self.drain = drain;
+        self
+    }
+
+    /// Sets how long the queue keeps a request after it was due; at least a day, for which Restate remembers ids. Default: a week,
+    /// longer than Restate retries a call before it pauses it. Requests to a thread that is running are kept until it stops. What
+    /// has not begun until then is never executed.
+    #[must_use]
+    pub fn keep_requests(mut self, kept: Duration) -> Self {
+        self.requests_kept = kept.max(REQUESTS_KEPT_MIN);
         self
     }
 
@@ -193,6 +204,7 @@ impl Worker {
             tasks.spawn(operations::serve(listener, health));
         }
         tasks.spawn(watch_clock(desk.clone()));
+        tasks.spawn(keep_up(desk.clone(), this.requests_kept));
         let endpoint = HyperEndpoint::new(endpoint);
         let connections = accept(&listener, &endpoint, stop, &mut tasks).await;
         desk.draining.store(true, Ordering::SeqCst);
@@ -287,6 +299,16 @@ async fn watch_clock(desk: Arc<HandlerState>) {
     }
 }
 
+/// Deletes what is no longer needed, for as long as the worker runs. All workers of a cluster do it.
+async fn keep_up(desk: Arc<HandlerState>, requests_kept: Duration) {
+    loop {
+        tokio::time::sleep(UPKEEP_EVERY).await;
+        if let Err(error) = desk.sweep(requests_kept).await {
+            tracing::warn!(%error, "old requests and expired node results were not deleted");
+        }
+    }
+}
+
 /// Builds the endpoint that Restate discovers: its services, and their retry policy.
 fn endpoint(desk: &Arc<HandlerState>, identity_key: Option<&str>) -> Result<Endpoint, WorkerError> {
     let options = || {
@@ -330,6 +352,10 @@ const FIRST_RETRY: Duration = Duration::from_millis(50);
 const LONGEST_RETRY: Duration = Duration::from_secs(10);
 const RETRIES_MAX: u64 = 50_000;
 const CLOCK_LOOK: Duration = Duration::from_secs(5);
+const UPKEEP_EVERY: Duration = Duration::from_secs(60);
+/// How long a request is kept after it was due.
+const REQUESTS_KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const REQUESTS_KEPT_MIN: Duration = Duration::from_secs(24 * 60 * 60);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// Maximum number of connections waiting to be accepted.
 const BACKLOG: u32 = 1_024;

@@ -8,6 +8,7 @@ use superstep::__private::lock;
 use superstep::checkpoint::{
     AtLifetimeEnd, CheckpointResult, ExpiredThread, Metadata, ThreadAnnotation,
 };
+use superstep::store::StoreResult;
 use superstep::{ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
@@ -61,10 +62,11 @@ async fn keep_up(app: Weak<Shared>) {
         if let Err(error) = end_lifetimes(&app).await {
             tracing::warn!(detail = %error.detail, "expired threads were not deleted");
         }
-        if let Some(store) = &app.store
-            && let Err(error) = store.sweep(app.runtime.now(), SWEPT_AT_ONCE).await
-        {
+        if let Err(error) = sweep_items(&app).await {
             tracing::warn!(%error, "expired items were not deleted");
+        }
+        if let Err(error) = sweep_cache(&app).await {
+            tracing::warn!(%error, "expired node results were not deleted");
         }
         if let Err(error) = sweep_registry(&app).await {
             tracing::warn!(
@@ -73,6 +75,24 @@ async fn keep_up(app: Weak<Shared>) {
             );
         }
     }
+}
+
+/// Deletes the items of the long-term store that have expired.
+async fn sweep_items(app: &Shared) -> StoreResult<()> {
+    let Some(store) = &app.store else {
+        return Ok(());
+    };
+    let now = app.runtime.now();
+    while store.sweep(now, SWEPT_AT_ONCE).await? >= u64::from(SWEPT_AT_ONCE) {}
+    Ok(())
+}
+
+/// Deletes the results of cached nodes that have expired.
+async fn sweep_cache(app: &Shared) -> CheckpointResult<()> {
+    let now = app.runtime.now();
+    let sweep = || app.runtime.cache().sweep(now, SWEPT_AT_ONCE);
+    while sweep().await? >= u64::from(SWEPT_AT_ONCE) {}
+    Ok(())
 }
 
 /// Deletes request keys that have expired, and deliveries that were confirmed long ago.
@@ -90,14 +110,24 @@ async fn sweep_registry(app: &Shared) -> CheckpointResult<()> {
 async fn end_lifetimes(app: &Shared) -> ApiResult<()> {
     let checkpointer = app.runtime.checkpointer();
     let now = app.runtime.now();
-    for expired in checkpointer.expired(now, SWEPT_AT_ONCE).await? {
-        // One that cannot be deleted must not keep the others.
-        if let Err(error) = end_lifetime(app, &expired, now).await {
-            let thread = &expired.thread;
-            tracing::warn!(%thread, detail = %error.detail, "an expired thread was not deleted");
+    let mut after = None;
+    loop {
+        // Behind those of the last page: a thread that has to wait, or cannot be deleted, must not keep the others.
+        let page = checkpointer
+            .expired(now, after.as_ref(), SWEPT_AT_ONCE)
+            .await?;
+        for expired in &page {
+            if let Err(error) = end_lifetime(app, expired, now).await {
+                let thread = &expired.thread;
+                tracing::warn!(%thread, detail = %error.detail, "an expired thread was not deleted");
+            }
+        }
+        let is_last = page.len() < SWEPT_AT_ONCE as usize;
+        after = page.into_iter().next_back();
+        if is_last {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 async fn end_lifetime(app: &Shared, expired: &ExpiredThread, now: Timestamp) -> ApiResult<()> {
@@ -146,5 +176,5 @@ pub(crate) async fn forget_thread(app: &Shared, thread: &ThreadId) -> ApiResult<
 const UPKEEP_EVERY: Duration = Duration::from_secs(60);
 /// How long a delivery is listed after its receiver confirmed it: a week.
 const DELIVERED_KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1_000;
-/// Number of threads, of items and of rows of each kind that one round deletes.
+/// Number of threads, of items and of rows of each kind that are listed or deleted at once. A round repeats until there are fewer.
 const SWEPT_AT_ONCE: u32 = 1_000;

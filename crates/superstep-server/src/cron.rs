@@ -6,11 +6,14 @@ mod timer;
 pub(crate) use body::CronBody;
 pub(crate) use timer::start_timer;
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
+use superstep::checkpoint::Page;
 use superstep::registry::{
-    ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, NewCron,
+    ChangedCron, CreatedCron, CronChange, CronQuery, CronRow, CronSort, NewCron, RunQuery, RunRow,
 };
-use superstep::{AssistantId, CronId, Schedule, ScheduleError, ThreadId, Timestamp};
+use superstep::{AssistantId, CronId, RunId, Schedule, ScheduleError, ThreadId, Timestamp};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -85,6 +88,30 @@ pub(crate) async fn get(app: &Shared, caller: &Caller, id: CronId) -> ApiResult<
     let found = app.registry().cron(&caller.tenant, id).await?;
     let found = found.filter(|found| caller.owns_cron(found));
     found.ok_or_else(|| no_cron(id))
+}
+
+/// Returns crons of a tenant as clients read them. One query reads the last runs of all of them.
+pub(crate) async fn show(app: &Shared, tenant: &str, crons: &[CronRow]) -> ApiResult<Vec<Json>> {
+    let ids: Vec<RunId> = crons.iter().filter_map(wire::last_run_id).collect();
+    let mut runs: BTreeMap<RunId, RunRow> = BTreeMap::new();
+    if !ids.is_empty() {
+        let query = RunQuery {
+            tenant: tenant.to_owned(),
+            page: Page {
+                limit: u32::try_from(ids.len()).unwrap_or(u32::MAX),
+                offset: 0,
+            },
+            ids: Some(ids),
+            ..RunQuery::default()
+        };
+        let found = app.registry().runs(&query).await?;
+        runs.extend(found.into_iter().map(|run| (run.id, run)));
+    }
+    let shown = crons.iter().map(|cron| {
+        let last_run = wire::last_run_id(cron).and_then(|id| runs.get(&id));
+        wire::cron(cron, last_run)
+    });
+    Ok(shown.collect())
 }
 
 /// Changes a cron. What the request does not name stays; a changed schedule counts from now.

@@ -1,11 +1,16 @@
 //! The erasure of a tenant.
 
+use std::fmt;
+use std::time::Duration;
+
 use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
+use superstep::driver::{NodeCache, RequestQueue};
 use superstep::error::CheckpointError;
 use superstep::registry::{ErasedRows, Registry};
 use superstep::store::{Search, Store, StoreError};
 use superstep::{ThreadId, Timestamp};
 
+use crate::auth::KEY_USED_FOR;
 use crate::files::{ThreadFileError, ThreadFiles};
 
 /// Where the data of tenants is.
@@ -18,18 +23,40 @@ pub struct TenantData<'a> {
     pub store: Option<&'a dyn Store>,
     /// Files of threads, if there are any.
     pub files: Option<&'a dyn ThreadFiles>,
+    /// Requests to the workers of a cluster, if there is one.
+    pub queue: Option<&'a dyn RequestQueue>,
+    /// Results of cached nodes, if they are shared. A process that caches in its own memory clears its own.
+    pub cache: Option<&'a dyn NodeCache>,
+}
+
+impl fmt::Debug for TenantData<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TenantData")
+            .field("has_store", &self.store.is_some())
+            .field("has_files", &self.files.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What [`erase_tenant`] deleted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErasedTenant {
-    /// Threads with everything that is stored under them, files included.
+    /// Whether a whole pass at the end found nothing more. If not, something still writes for the tenant: a caller whose credentials are
+    /// valid, or a node in progress. Stop it, and erase again.
+    pub is_complete: bool,
+    /// Threads with everything that is stored under them.
     pub threads: u64,
+    /// Files of threads.
+    pub files: u64,
     /// Items of the long-term store.
     pub items: u64,
     /// Rows of the registry.
     pub rows: ErasedRows,
+    /// Requests to the workers of a cluster, with the replies to them.
+    pub requests: u64,
+    /// Results of cached nodes.
+    pub cached: u64,
 }
 
 /// Why a tenant was not erased as a whole. What was deleted stays deleted, and a second call deletes the rest.
@@ -50,31 +77,75 @@ pub enum ErasureError {
         /// Why.
         source: ThreadFileError,
     },
+    /// The files of the tenant could not be deleted.
+    #[error("the files of the tenant cannot be deleted: {source}")]
+    TenantFiles {
+        /// Why.
+        source: ThreadFileError,
+    },
 }
 
-/// Deletes everything of a tenant except its audit log: its API keys and crons first, so that nothing new begins, then its threads, and
-/// its items. Runs in progress lose their threads and stop.
+/// Deletes everything of a tenant except its audit log: its API keys and crons first, so that nothing new begins, then what waits to be
+/// executed, its files, its threads, its items and its cached results. Runs in progress lose their threads and stop.
 ///
-/// Results that [nodes cached](superstep::GraphBuilder::cache) for the tenant are not deleted. They expire.
+/// Servers over the same stores may go on. They accept a deleted API key for some seconds more, and a node in progress writes until it
+/// ends. So this repeats until a pass that begins after those seconds finds nothing, at most ten times; [`ErasedTenant::is_complete`]
+/// says whether it came to that. Tokens of an OpenID Connect issuer are not stored anywhere: stop the issuer, or remove it from the
+/// policy of the servers, before you erase the tenant.
 pub async fn erase_tenant(
     data: &TenantData<'_>,
     tenant: &str,
     now: Timestamp,
 ) -> Result<ErasedTenant, ErasureError> {
     let mut erased = ErasedTenant::default();
-    erased.add(data.registry.erase_tenant(tenant).await?);
-    erased.threads = erase_threads(data, tenant).await?;
-    if let Some(store) = data.store {
-        erased.items = erase_items(store, tenant, now).await?;
+    for _ in 0..PASSES_MAX {
+        let pass = erase_once(data, tenant, now).await?;
+        if pass == ErasedTenant::default() {
+            erased.is_complete = true;
+            break;
+        }
+        erased.add(&pass);
+        tokio::time::sleep(BETWEEN_PASSES).await;
     }
-    // A run that was in progress may have added a delivery to its webhook.
-    erased.add(data.registry.erase_tenant(tenant).await?);
     Ok(erased)
 }
 
+/// Deletes what is there now.
+async fn erase_once(
+    data: &TenantData<'_>,
+    tenant: &str,
+    now: Timestamp,
+) -> Result<ErasedTenant, ErasureError> {
+    let mut pass = ErasedTenant {
+        rows: data.registry.erase_tenant(tenant).await?,
+        ..ErasedTenant::default()
+    };
+    // Before the threads, so that no worker creates one again for a request that waits.
+    if let Some(queue) = data.queue {
+        pass.requests = queue.erase_tenant(tenant).await?;
+    }
+    if let Some(files) = data.files {
+        let deleted = files.delete_tenant(tenant).await;
+        pass.files = deleted.map_err(|source| ErasureError::TenantFiles { source })?;
+    }
+    pass.threads = erase_threads(data, tenant).await?;
+    if let Some(store) = data.store {
+        pass.items = erase_items(store, tenant, now).await?;
+    }
+    if let Some(cache) = data.cache {
+        pass.cached = cache.clear_tenant(tenant).await?;
+    }
+    Ok(pass)
+}
+
 impl ErasedTenant {
-    fn add(&mut self, more: ErasedRows) {
-        let rows = &mut self.rows;
+    fn add(&mut self, pass: &Self) {
+        self.threads += pass.threads;
+        self.files += pass.files;
+        self.items += pass.items;
+        self.requests += pass.requests;
+        self.cached += pass.cached;
+        let (rows, more) = (&mut self.rows, &pass.rows);
         rows.runs += more.runs;
         rows.assistants += more.assistants;
         rows.crons += more.crons;
@@ -91,10 +162,10 @@ async fn erase_threads(data: &TenantData<'_>, tenant: &str) -> Result<u64, Erasu
         ..ThreadQuery::default()
     };
     let mut erased = 0;
-    loop {
+    for _ in 0..PAGES_MAX {
         let page = data.checkpointer.threads(&query).await?;
         if page.is_empty() {
-            return Ok(erased);
+            break;
         }
         for row in page {
             let thread = row.thread;
@@ -105,6 +176,7 @@ async fn erase_threads(data: &TenantData<'_>, tenant: &str) -> Result<u64, Erasu
             erased += 1;
         }
     }
+    Ok(erased)
 }
 
 async fn erase_files(data: &TenantData<'_>, thread: &ThreadId) -> Result<(), ErasureError> {
@@ -125,7 +197,7 @@ async fn erase_items(store: &dyn Store, tenant: &str, now: Timestamp) -> Result<
         ..Search::default()
     };
     let mut erased = 0;
-    loop {
+    for _ in 0..PAGES_MAX {
         let page = store.search(&search, now).await?;
         if page.is_empty() {
             break;
@@ -144,5 +216,11 @@ const FIRST: Page = Page {
     limit: 100,
     offset: 0,
 };
+/// Number of pages of threads, and of items, that one pass deletes: a million of each.
+const PAGES_MAX: usize = 10_000;
 /// Number of expired items that are deleted at once.
 const SWEPT: u32 = 1_000;
+/// Number of passes before a tenant that is still written to is given up.
+const PASSES_MAX: usize = 10;
+/// Longer than a server uses a key that was deleted elsewhere.
+const BETWEEN_PASSES: Duration = KEY_USED_FOR.saturating_add(Duration::from_secs(1));

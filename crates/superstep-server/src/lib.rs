@@ -110,6 +110,7 @@ mod routes;
 mod serving;
 mod start;
 mod stream;
+mod test_case;
 mod thread;
 mod webhooks;
 mod wire;
@@ -150,11 +151,14 @@ pub use crate::auth::{ApiKeyError, ApiKeyRequest, Authentication, IssuedApiKey, 
 pub use crate::erasure::{ErasedTenant, ErasureError, TenantData, erase_tenant};
 pub use crate::files::{
     BadFilePath, FolderFiles, ThreadFile, ThreadFileError, ThreadFilePath, ThreadFileResult,
-    ThreadFiles,
+    ThreadFiles, delete_folder,
 };
 pub use crate::permission::{Permission, Permissions};
 pub use crate::quotas::TenantLimits;
 pub use crate::retention::{RetentionError, RetentionPolicy};
+pub use crate::test_case::{
+    CaseAct, CaseAnswer, CaseEnd, CaseFile, CaseInterrupt, CaseScript, TestCase,
+};
 pub use crate::webhooks::{BadWebhookSecret, WebhookAttempts, WebhookSecret};
 pub use superstep_http::{AllowedHost, NotAHost};
 

@@ -18,6 +18,7 @@ pub(crate) use body::{
     CheckpointBody, CommandBody, IfNotExists, MultitaskStrategy, OnCompletion, OnDisconnect,
     RunBody, no_checkpoint,
 };
+pub(crate) use config::USER;
 pub(crate) use request::{no_payload, pairs_as_object, read_goto};
 pub(crate) use rollback::{cancel_runs, roll_back};
 pub(crate) use temporary::discard;
@@ -186,6 +187,7 @@ async fn prepare(
     let place = place?;
     place.check_graph(&graph)?;
     let mut config = RunConfig::of(&assistant, body);
+    config.check_context(&graph, body)?;
     config.name_user(&graph, caller);
     let mut options = config.options(&graph, body)?;
     options.caller = RequestScope::current().and_then(|scope| scope.caller_span);

@@ -54,11 +54,17 @@ impl Sqlite {
     }
 
     /// Rewrites the database without the space of what was deleted, so that no deleted byte is left in the file or in its write-ahead
-    /// log. Needs as much free space on disk as the database takes.
+    /// log. Needs as much free space on disk as the database takes. Fails if a reader of another process uses the log for longer than
+    /// [`Options::busy_timeout`](crate::Options::busy_timeout).
     pub async fn compact(&self) -> CheckpointResult<()> {
         self.write_alone(|connection| {
             connection.execute_batch("VACUUM")?;
-            Ok(checkpoint(connection, "PRAGMA wal_checkpoint(TRUNCATE)")?)
+            let is_busy: bool =
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            match is_busy {
+                true => Err(SqliteError::LogInUse.into()),
+                false => Ok(()),
+            }
         })
         .await
     }

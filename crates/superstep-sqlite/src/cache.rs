@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use superstep_core::Timestamp;
+use superstep_core::graph::CacheKey;
 use superstep_core::store::item_checksum;
 
 use crate::fault::Fault;
@@ -54,10 +55,29 @@ pub(crate) fn clear(connection: &Connection, prefix: &str) -> Result<(), Fault> 
     Ok(())
 }
 
+/// Deletes the results of a tenant. Returns how many there were.
+pub(crate) fn clear_tenant(connection: &Connection, tenant: &str) -> Result<u64, Fault> {
+    let mut select = connection.prepare_cached("SELECT rowid, key FROM cache")?;
+    let mut rows = select.query([])?;
+    let mut found: Vec<i64> = Vec::new();
+    while let Some(row) = rows.next()? {
+        if CacheKey::tenant_of(row.get_ref(1)?.as_str()?) == Some(tenant) {
+            found.push(row.get(0)?);
+        }
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM cache WHERE rowid = ?1")?;
+    for row in &found {
+        delete.execute([row])?;
+    }
+    Ok(found.len() as u64)
+}
+
 /// Deletes expired results. Returns how many there were.
-pub(crate) fn sweep(connection: &Connection, now: Timestamp) -> Result<u64, Fault> {
+pub(crate) fn sweep(connection: &Connection, now: Timestamp, limit: u32) -> Result<u64, Fault> {
     let swept = connection
-        .prepare_cached("DELETE FROM cache WHERE expires <= ?1")?
-        .execute([now.0])?;
+        .prepare_cached(
+            "DELETE FROM cache WHERE rowid IN (SELECT rowid FROM cache WHERE expires <= ?1 LIMIT ?2)",
+        )?
+        .execute(params![now.0, limit])?;
     Ok(swept as u64)
 }

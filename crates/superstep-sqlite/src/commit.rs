@@ -14,17 +14,23 @@ use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
 use crate::list::{self, Change};
+use crate::numbers::{Numbers, ThreadNumber};
 use crate::read::{self, StoredThread, answer_column, answer_of, number};
 use crate::row;
 use crate::schema::{check_place, place};
 
 /// Applies a commit, or detects that it was applied before.
-pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fault> {
-    if step(connection, commit)? {
+pub(crate) fn save(
+    connection: &Connection,
+    numbers: &Numbers,
+    commit: &Commit,
+) -> Result<Saved, Fault> {
+    if step(connection, numbers, commit)? {
         return Ok(Saved::default());
     }
     let before = read::stand(connection, &commit.thread)?;
     if let Some(after) = advance(connection, commit, before.as_ref())? {
+        numbers.learn(&commit.thread, &after);
         append(connection, commit, after.id)?;
         for asked in &commit.asked {
             ask(connection, commit, &after, asked)?;
@@ -54,8 +60,9 @@ pub(crate) fn save(connection: &Connection, commit: &Commit) -> Result<Saved, Fa
 }
 
 /// Applies a superstep inside a run, where only the log changes. Most commits are like that, so this is a single statement
-/// without lookups. Returns `false` if the commit is of another kind, or the thread is at another entry.
-fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
+/// without lookups. Returns `false` if the commit is of another kind, the thread is at another entry, or its number is unknown
+/// or wrong.
+fn step(connection: &Connection, numbers: &Numbers, commit: &Commit) -> Result<bool, Fault> {
     let (expect, head) = (commit.expect, commit.head);
     let goes_on = (expect.epoch, head.status, head.recoveries) == (head.epoch, Status::Running, 0);
     let only_entry = commit.snapshot.is_none()
@@ -66,37 +73,40 @@ fn step(connection: &Connection, commit: &Commit) -> Result<bool, Fault> {
     let (Some(body), true, true) = (&commit.entry, goes_on, only_entry) else {
         return Ok(false);
     };
-    check_place(0, head.seq)?;
+    let Some(thread) = numbers.get(&commit.thread) else {
+        return Ok(false);
+    };
+    check_place(thread.id, head.seq)?;
     // The thread is at the expected entry if that entry is in the log and the place after it is free. If the thread's row
     // names the expected entry, entries after it may have been pruned; then a later entry exists, which the first branch
-    // rules out. Where neither holds the epoch is null, and `OR IGNORE` skips a row that violates `NOT NULL`. (Selecting the
-    // row from `thread` would make SQLite go through a temporary table, because the row depends on the log it is inserted
-    // into.)
+    // rules out. Where neither holds, or the number is of another thread, the epoch is null, and `OR IGNORE` skips a row that
+    // violates `NOT NULL`. (Selecting the row from `thread` would make SQLite go through a temporary table, because the row
+    // depends on the log it is inserted into.)
     //
     // Without the indentation of this file: the text is hashed twice per commit, to find its prepared statement and to put it
-    // back.
+    // back. Statements cannot be held without their text: they borrow the connection, and cannot move between OS threads as it
+    // does.
     let inserted = connection
         .prepare_cached(
-            "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (\
-                 (SELECT id << 32 | ?5 FROM thread \
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2), \
-                 (SELECT epoch FROM thread \
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2 \
-                    AND epoch = ?3 AND status = ?7 AND seen = ?8 AND recoveries = 0 AND cancel = 0 \
-                    AND (seq = ?4 AND NOT EXISTS (SELECT 1 FROM log \
-                             WHERE place > thread.id << 32 | ?5 AND place < (thread.id + 1) << 32) \
-                         OR EXISTS (SELECT 1 FROM log WHERE place = thread.id << 32 | ?4))), \
-                 ?6)",
+            "INSERT OR IGNORE INTO log (place, epoch, body) VALUES (?1, \
+                 (SELECT epoch FROM thread WHERE id = ?2 AND tenant = ?3 AND name = ?4 \
+                    AND epoch = ?5 AND status = ?6 AND seen = ?7 AND recoveries = 0 AND cancel = 0 \
+                    AND (seq = ?8 AND NOT EXISTS (SELECT 1 FROM log WHERE place > ?1 AND place < ?9) \
+                         OR EXISTS (SELECT 1 FROM log WHERE place = ?10))), \
+                 ?11)",
         )?
         .execute(params![
-            commit.thread.tenant(),
+            place(thread.id, head.seq),
+            thread.id,
+            thread.tenant,
             commit.thread.name(),
             number(expect.epoch.0),
-            number(expect.seq.0),
-            number(head.seq.0),
-            body,
             head.status as u8,
             number(head.answers),
+            number(expect.seq.0),
+            place(thread.id + 1, Seq(0)),
+            place(thread.id, expect.seq),
+            body,
         ])?;
     Ok(inserted > 0)
 }
@@ -342,39 +352,61 @@ fn answered(
 }
 
 /// Stores a record unless there is one, and returns the stored one. Writes with a single statement.
-pub(crate) fn record(connection: &Connection, record: RecordWrite) -> Result<Vec<u8>, Fault> {
-    let task = record.task.to_bytes();
-    // If the thread is deleted or has another owner, its number is null; `OR IGNORE` skips that row, like one that exists
-    // already.
-    let inserted = connection
-        .prepare_cached(
-            "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (\
-                 (SELECT id FROM thread \
-                  WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND name = ?2 \
-                    AND epoch = ?3 AND status <> ?4), \
-                 ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            record.thread.tenant(),
-            record.thread.name(),
-            number(record.epoch.0),
-            Status::Deleted as u8,
-            task,
-            record.key,
-            record.body
-        ])?;
-    if inserted > 0 {
+pub(crate) fn record(
+    connection: &Connection,
+    numbers: &Numbers,
+    record: RecordWrite,
+) -> Result<Vec<u8>, Fault> {
+    if let Some(thread) = numbers.get(&record.thread)
+        && insert_record(connection, thread, &record)?
+    {
         return Ok(record.body);
     }
+    // It exists, the thread has another owner, or its number was unknown or wrong.
     let owned = read::stand(connection, &record.thread)?
         .filter(|stand| stand.is_living() && stand.head.epoch == record.epoch);
     let Some(stand) = owned else {
         return Err(fenced(&record.thread, record.epoch));
     };
+    let thread = numbers.learn(&record.thread, &stand);
+    if insert_record(connection, thread, &record)? {
+        return Ok(record.body);
+    }
     let stored = connection
         .prepare_cached("SELECT body FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
-        .query_row(params![stand.id, task, record.key], |row| row.get(0));
+        .query_row(
+            params![stand.id, record.task.to_bytes(), record.key],
+            |row| row.get(0),
+        );
     Ok(stored?)
+}
+
+/// Inserts a record, unless there is one under its key, or the thread is not the owner's.
+fn insert_record(
+    connection: &Connection,
+    thread: ThreadNumber,
+    record: &RecordWrite,
+) -> rusqlite::Result<bool> {
+    // If the thread is deleted or has another owner, or the number is of another thread, the first value is null; `OR IGNORE`
+    // skips that row, like one that exists already.
+    let inserted = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (\
+                 (SELECT id FROM thread WHERE id = ?1 AND tenant = ?2 AND name = ?3 \
+                    AND epoch = ?4 AND status <> ?5), \
+                 ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            thread.id,
+            thread.tenant,
+            record.thread.name(),
+            number(record.epoch.0),
+            Status::Deleted as u8,
+            record.task.to_bytes(),
+            record.key,
+            record.body
+        ])?;
+    Ok(inserted > 0)
 }
 
 /// Stores all answers or none. Succeeds if the same answers were stored before.

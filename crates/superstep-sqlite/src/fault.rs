@@ -38,6 +38,9 @@ pub enum SqliteError {
     /// The thread that owns the connection has stopped.
     #[error("the database was closed")]
     Closed,
+    /// A reader uses the write-ahead log, so it could not be moved into the file as a whole.
+    #[error("a reader keeps the write-ahead log from being moved into the file; try again")]
+    LogInUse,
     /// The file is damaged: SQLite says so, or a row contains an impossible value.
     #[error(
         "{why} (file `{}`); restore a backup, or save what can still be read with `sqlite3 {} .recover`",

@@ -46,6 +46,7 @@ mod cache;
 mod commit;
 mod fault;
 mod list;
+mod numbers;
 mod queue_owner;
 mod read;
 mod reader_pool;
@@ -53,6 +54,7 @@ mod registry;
 mod row;
 mod schema;
 mod search;
+mod sizes;
 mod store;
 mod terms;
 mod work;
@@ -71,7 +73,7 @@ use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -81,6 +83,7 @@ use superstep_core::store::Store;
 use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
 use crate::fault::Fault;
+use crate::numbers::Numbers;
 use crate::reader_pool::ReaderPool;
 use crate::work::Setting;
 use crate::writer::Writer;
@@ -93,6 +96,7 @@ pub struct Sqlite {
     // Declared before the writer, so the last connection to close is one that can checkpoint the write-ahead log.
     readers: Option<Arc<ReaderPool>>,
     writer: Arc<Writer>,
+    numbers: Arc<Numbers>,
     path: Option<PathBuf>,
     /// Whether the file was checked for damage since it was opened.
     is_checked: Arc<AtomicBool>,
@@ -112,6 +116,9 @@ pub struct Options {
     pub wal_pages: u32,
     /// How long to wait while another process writes. Default: 5 seconds.
     pub busy_timeout: Duration,
+    /// Longest transaction after which a caller still writes on its own executor, which saves a round trip to a thread. After a
+    /// longer one the disk counts as slow, and the thread writes until a transaction is short again. Default: 500 microseconds.
+    pub caller_write_max: Duration,
 }
 
 impl Default for Options {
@@ -121,6 +128,7 @@ impl Default for Options {
             cache_kib: 16 * 1024,
             wal_pages: 2_000,
             busy_timeout: Duration::from_secs(5),
+            caller_write_max: Duration::from_micros(500),
         }
     }
 }
@@ -146,7 +154,8 @@ impl Sqlite {
         let connection = schema::open_in_memory()?;
         Ok(Self {
             readers: None,
-            writer: Arc::new(Writer::new(connection, Options::default().busy_timeout)?),
+            writer: Arc::new(Writer::new(connection, &Options::default())?),
+            numbers: Arc::default(),
             path: None,
             is_checked: Arc::new(AtomicBool::new(true)),
             is_queue_owned: Arc::default(),
@@ -160,16 +169,12 @@ impl Sqlite {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             readers: Some(Arc::new(ReaderPool::new(readers)?)),
-            writer: Arc::new(Writer::new(writer, options.busy_timeout)?),
+            writer: Arc::new(Writer::new(writer, options)?),
+            numbers: Arc::default(),
             path: Some(path.to_owned()),
             is_checked: Arc::default(),
             is_queue_owned: Arc::default(),
         })
-    }
-
-    /// Deletes expired results from the node cache. Returns how many there were.
-    pub async fn sweep_cache(&self, now: Timestamp) -> CheckpointResult<u64> {
-        Ok(self.write(move |db| cache::sweep(db, now)).await?)
     }
 
     async fn write<T: Send + 'static>(
@@ -263,6 +268,19 @@ impl NodeCache for Sqlite {
         let prefix = prefix.to_owned();
         Box::pin(async move { Ok(self.write(move |db| cache::clear(db, &prefix)).await?) })
     }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let tenant = tenant.to_owned();
+        Box::pin(async move {
+            Ok(self
+                .write(move |db| cache::clear_tenant(db, &tenant))
+                .await?)
+        })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move { Ok(self.write(move |db| cache::sweep(db, now, limit)).await?) })
+    }
 }
 
 impl Checkpointer for Sqlite {
@@ -294,13 +312,14 @@ impl Checkpointer for Sqlite {
 
     fn save<'a>(&'a self, commit: &'a Commit) -> BoxFuture<'a, CheckpointResult<Saved>> {
         let (who, commit) = (Some(commit.thread.clone()), commit.clone());
-        let save = move |db: &_| commit::save(db, &commit);
+        let numbers = self.numbers.clone();
+        let save = move |db: &_| commit::save(db, &numbers, &commit);
         Box::pin(async move { Ok(self.ask(who, Setting::Transaction, save).await?) })
     }
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
-        let record = record.clone();
-        let store = move |db: &_| commit::record(db, record);
+        let (record, numbers) = (record.clone(), self.numbers.clone());
+        let store = move |db: &_| commit::record(db, &numbers, record);
         Box::pin(async move { Ok(self.ask(None, Setting::Statement, store).await?) })
     }
 
@@ -399,6 +418,11 @@ impl Checkpointer for Sqlite {
         Box::pin(async move { Ok(self.list(move |db| search::count(db, &query)).await?) })
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        let query = query.clone();
+        Box::pin(async move { Ok(self.list(move |db| sizes::report(db, &query)).await?) })
+    }
+
     fn overdue<'a>(
         &'a self,
         now: Timestamp,
@@ -466,12 +490,15 @@ impl Checkpointer for Sqlite {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(async move { Ok(self.list(move |db| list::expired(db, now, limit)).await?) })
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        let after = after.cloned();
+        let list = move |db: &_| list::expired(db, now, after.as_ref(), limit);
+        Box::pin(async move { Ok(self.list(list).await?) })
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

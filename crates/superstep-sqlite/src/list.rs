@@ -273,19 +273,26 @@ fn at_end(number: i64) -> Result<AtLifetimeEnd, SqliteError> {
     })
 }
 
-/// Returns threads of all tenants that are not running and whose lifetime is over.
+/// Returns threads of all tenants that are not running and whose lifetime is over, longest ago first.
 pub(crate) fn expired(
     connection: &Connection,
     now: Timestamp,
+    after: Option<&ExpiredThread>,
     limit: u32,
 ) -> Result<Vec<ExpiredThread>, Fault> {
     // A thread whose row is missing is not left out: its name is null, which is damage.
     let mut select = connection.prepare_cached(EXPIRED)?;
-    let mut rows = select.query(params![now.0, Status::Running as u8, limit])?;
+    let ended = after.map_or(i64::MIN, |after| after.ended.0);
+    let (tenant, name) = after.map_or(("", ""), |after| {
+        (after.thread.tenant(), after.thread.name())
+    });
+    let running = Status::Running as u8;
+    let mut rows = select.query(params![now.0, running, limit, ended, tenant, name])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let (tenant, name) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
         found.push(ExpiredThread {
+            ended: Timestamp(row.get(3)?),
             thread: ThreadId::of_tenant(tenant, name)?,
             at_end: at_end(row.get(2)?)?,
         });
@@ -293,10 +300,13 @@ pub(crate) fn expired(
     Ok(found)
 }
 
-const EXPIRED: &str = "SELECT n.name, t.name, l.at_end
+/// The first comparison with the cursor is for the index, the second one decides among equal ends.
+const EXPIRED: &str = "SELECT n.name, t.name, l.at_end, l.updated + l.lifetime_ms
      FROM line l LEFT JOIN thread t ON t.id = l.thread LEFT JOIN tenant n ON n.id = l.tenant
      WHERE l.lifetime_ms IS NOT NULL AND l.updated + l.lifetime_ms <= ?1 AND t.status IS NOT ?2
-     LIMIT ?3";
+         AND l.updated + l.lifetime_ms >= ?4
+         AND (l.updated + l.lifetime_ms > ?4 OR (n.name, t.name) > (?5, ?6))
+     ORDER BY l.updated + l.lifetime_ms, n.name, t.name LIMIT ?3";
 
 /// Lists interrupts, oldest first.
 pub(crate) fn interrupts(
@@ -452,4 +462,4 @@ pub(crate) fn rows_max(page: Page) -> usize {
 }
 
 /// A server reads one row more than its longest page has, to see whether another page follows.
-const PAGE_MAX: u32 = 1_001;
+pub(crate) const PAGE_MAX: u32 = 1_001;

@@ -43,6 +43,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::sql(LIFETIMES),
     Migration::sql(CRONS),
     Migration::sql(OUTBOX),
+    Migration::sql(TICKS),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -270,6 +271,9 @@ const CRONS: &str = "
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX cron_next ON cron (next) WHERE next IS NOT NULL;
 ";
+
+/// When the last tick of a cron was due that made a run. Those of earlier ticks are not known.
+const TICKS: &str = "ALTER TABLE cron ADD COLUMN ticked INTEGER;";
 
 /// The outbox, the keys of callers, and the audit logs.
 ///

@@ -26,6 +26,7 @@ use rusqlite::{Connection, ErrorCode};
 use superstep_core::__private::lock;
 use superstep_core::ThreadId;
 
+use crate::Options;
 use crate::fault::{Fault, SqliteError};
 use crate::work::{Request, Setting, Work};
 
@@ -39,6 +40,7 @@ pub(crate) struct Writer {
 struct WriterState {
     connection: Mutex<Connection>,
     busy_timeout: Duration,
+    caller_write_max: Duration,
     queue: Mutex<Queue>,
     /// Notified when the thread is needed.
     bell: Condvar,
@@ -70,14 +72,13 @@ struct Queue {
 const GROUP_MAX: usize = 256;
 /// Maximum number of requests that a caller serves.
 const FEW: usize = 16;
-/// Longest duration of the last transaction for which a caller serves the next one.
-const QUICK: Duration = Duration::from_micros(500);
 
 impl Writer {
-    pub(crate) fn new(connection: Connection, busy_timeout: Duration) -> Result<Self, Fault> {
+    pub(crate) fn new(connection: Connection, options: &Options) -> Result<Self, Fault> {
         let desk = Arc::new(WriterState {
             connection: Mutex::new(connection),
-            busy_timeout,
+            busy_timeout: options.busy_timeout,
+            caller_write_max: options.caller_write_max,
             queue: Mutex::default(),
             bell: Condvar::new(),
             is_slow: AtomicBool::new(false),
@@ -273,7 +274,7 @@ impl WriterState {
     ) {
         let outcome = begun.and_then(|begun| {
             commit(connection, &mut group)?;
-            let is_slow = begun.at.elapsed() > QUICK;
+            let is_slow = begun.at.elapsed() > self.caller_write_max;
             self.is_slow.store(is_slow, Ordering::Relaxed);
             Ok(())
         });
@@ -327,4 +328,32 @@ fn commit(connection: &Connection, group: &mut [Request]) -> rusqlite::Result<()
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the name of the OS thread that serves the second of two requests.
+    fn second_writer(caller_write_max: Duration) -> Option<String> {
+        let options = Options {
+            caller_write_max,
+            ..Options::default()
+        };
+        let writer = Writer::new(Connection::open_in_memory().unwrap(), &options).unwrap();
+        let name = |_: &Connection| Ok(std::thread::current().name().map(str::to_owned));
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.unwrap();
+        runtime.block_on(async {
+            writer.ask(None, Setting::Statement, name).await.unwrap();
+            writer.ask(None, Setting::Statement, name).await.unwrap()
+        })
+    }
+
+    #[test]
+    fn callers_write_until_a_transaction_takes_too_long() {
+        let thread = Some("superstep-sqlite-write".to_owned());
+        assert_eq!(second_writer(Duration::ZERO), thread);
+        assert_ne!(second_writer(Duration::MAX), thread);
+    }
 }

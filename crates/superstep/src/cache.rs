@@ -7,6 +7,7 @@ use superstep_core::__private::lock;
 use superstep_core::Timestamp;
 use superstep_core::checkpoint::{BoxFuture, CheckpointResult};
 use superstep_core::driver::NodeCache;
+use superstep_core::graph::CacheKey;
 
 /// Cache of node results that lives as long as the process. Nodes opt in with
 /// [`GraphBuilder::cache`](crate::GraphBuilder::cache).
@@ -53,5 +54,23 @@ impl NodeCache for MemoryCache {
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
         self.lock().retain(|key, _| !key.starts_with(prefix));
         Box::pin(async { Ok(()) })
+    }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        let mut kept = self.lock();
+        let before = kept.len();
+        kept.retain(|key, _| CacheKey::tenant_of(key) != Some(tenant));
+        let cleared = (before - kept.len()) as u64;
+        Box::pin(async move { Ok(cleared) })
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        let mut swept = 0;
+        self.lock().retain(|_, (_, expires)| {
+            let goes = swept < limit && expires.is_some_and(|expires| expires <= now);
+            swept += u32::from(goes);
+            !goes
+        });
+        Box::pin(async move { Ok(u64::from(swept)) })
     }
 }

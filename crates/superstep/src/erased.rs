@@ -118,6 +118,15 @@ pub trait AnyThread: Send + Sync {
         update: Option<Json>,
     ) -> BoxFuture<'a, Result<Arc<dyn AnyThread>, DriveError>>;
 
+    /// Copies the thread up to an entry, writes `update` into the copy's state, and replaces the context of its run.
+    fn copy_with_context<'a>(
+        &'a self,
+        to: &'a str,
+        upto: Option<Seq>,
+        update: Json,
+        context: Json,
+    ) -> BoxFuture<'a, Result<Arc<dyn AnyThread>, DriveError>>;
+
     /// Goes back to an entry. The next run continues from there on a new branch.
     fn fork(&self, at: Seq) -> BoxFuture<'_, Result<Seq, DriveError>>;
 
@@ -255,6 +264,20 @@ impl<S: State> AnyThread for Thread<S> {
                 None => Thread::copy_to(self, to, upto).await?,
                 Some(update) => self.copy_with(to, upto, read_update(&update)?).await?,
             };
+            Ok(Arc::new(copy) as Arc<dyn AnyThread>)
+        })
+    }
+
+    fn copy_with_context<'a>(
+        &'a self,
+        to: &'a str,
+        upto: Option<Seq>,
+        update: Json,
+        context: Json,
+    ) -> BoxFuture<'a, Result<Arc<dyn AnyThread>, DriveError>> {
+        Box::pin(async move {
+            let update = read_update(&update)?;
+            let copy = Thread::copy_with_context(self, to, upto, update, context).await?;
             Ok(Arc::new(copy) as Arc<dyn AnyThread>)
         })
     }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, CheckpointResult, Commit, ExpiredThread, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, StoredBody,
-    ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, SizeQuery, SizeRow,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
@@ -58,6 +58,15 @@ impl RetryingCheckpointer {
         answers: &[Answer],
     ) -> CheckpointResult<()> {
         self.ask("answer", || self.store.answer(thread, answers))
+            .await
+    }
+
+    pub(crate) async fn answer_and_load(
+        &self,
+        thread: &ThreadId,
+        answers: &[Answer],
+    ) -> CheckpointResult<Option<Loaded>> {
+        self.ask("answer", || self.store.answer_and_load(thread, answers))
             .await
     }
 
@@ -121,12 +130,18 @@ impl RetryingCheckpointer {
         self.ask("count", || self.store.count_threads(query)).await
     }
 
+    pub(crate) async fn sizes(&self, query: &SizeQuery) -> CheckpointResult<Vec<SizeRow>> {
+        self.ask("sizes", || self.store.sizes(query)).await
+    }
+
     pub(crate) async fn expired(
         &self,
         now: Timestamp,
+        after: Option<&ExpiredThread>,
         limit: u32,
     ) -> CheckpointResult<Vec<ExpiredThread>> {
-        self.ask("expired", || self.store.expired(now, limit)).await
+        self.ask("expired", || self.store.expired(now, after, limit))
+            .await
     }
 
     pub(crate) async fn delete(&self, thread: &ThreadId) -> CheckpointResult<()> {

@@ -1,6 +1,8 @@
 //! Tasks in flight: starts, times and drops them. It has no rules of its own; each task carries its limits.
 
-use std::collections::{BTreeMap, VecDeque};
+mod lanes;
+
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -14,7 +16,6 @@ use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
 use superstep_core::store::Store;
 use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tracing::{Instrument, Span};
 
 use crate::clock::Clock;
@@ -22,12 +23,13 @@ use crate::live_bus::{LiveBus, LiveMessage};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::spans;
 
+use self::lanes::{EndedTask, Lanes};
+
 /// The tasks of one run. Dropping this stops them all.
 pub(crate) struct Running {
-    tasks: JoinSet<(TaskId, TaskEnd)>,
-    handles: BTreeMap<TaskId, AbortHandle>,
+    lanes: Lanes,
     /// Tasks that have ended and were not returned yet: they ended without waiting, or together with others.
-    ended: VecDeque<(TaskId, TaskEnd)>,
+    ended: VecDeque<EndedTask>,
     surroundings: Arc<Surroundings>,
     /// Live span of the current superstep.
     superstep: Span,
@@ -59,8 +61,7 @@ pub(crate) async fn lost(lost: &mut watch::Receiver<Option<Epoch>>) -> Epoch {
 impl Running {
     pub(crate) fn new(surroundings: Arc<Surroundings>) -> Self {
         Self {
-            tasks: JoinSet::new(),
-            handles: BTreeMap::new(),
+            lanes: Lanes::new(surroundings.clone()),
             ended: VecDeque::new(),
             surroundings,
             superstep: Span::none(),
@@ -68,54 +69,52 @@ impl Running {
     }
 
     pub(crate) fn start(&mut self, tasks: Vec<Task>) {
-        // A single task starts on the current OS thread: many tasks never wait, and need no switch to another one.
-        let alone = tasks.len() == 1 && self.tasks.is_empty();
+        let is_idle = self.lanes.in_flight() == 0;
         let is_watched = spans::are_wanted();
         if is_watched
-            && self.is_idle()
+            && is_idle
+            && self.ended.is_empty()
             && let Some(task) = tasks.first()
         {
             self.superstep = spans::of_superstep(task);
         }
-        for task in tasks {
-            let id = task.id();
-            let around = self.surroundings.clone();
+        let superstep = self.superstep.clone();
+        let with_span = move |task: Task| {
             let span = match is_watched {
-                true => spans::of_node(&task, &self.superstep),
+                true => spans::of_node(&task, &superstep),
                 false => Span::none(),
             };
-            let begun = if alone {
-                span.in_scope(|| around.begin(task))
-            } else {
-                TaskStart::Later(task)
-            };
-            let handle = match begun {
-                TaskStart::Ended(end) => {
-                    self.ended.push_back((id, end));
-                    continue;
-                }
-                TaskStart::Waits(attempt) => self.tasks.spawn(async move {
-                    (id, around.await_attempt(attempt).instrument(span).await)
-                }),
-                TaskStart::Later(task) => self
-                    .tasks
-                    .spawn(async move { (id, around.run(task).instrument(span).await) }),
-            };
-            self.handles.insert(id, handle);
+            (task, span)
+        };
+        // A single task starts on the current OS thread: many tasks never wait, and need no switch to another one.
+        let alone = tasks.len() == 1 && is_idle;
+        let are_many = tasks.len() >= CROWD;
+        let tasks = tasks.into_iter().map(with_span);
+        if are_many {
+            self.lanes.queue(tasks.collect());
+            return;
         }
-    }
-
-    pub(crate) fn drop_tasks(&mut self, ids: &[TaskId]) {
-        for id in ids {
-            if let Some(handle) = self.handles.remove(id) {
-                handle.abort();
+        for (task, span) in tasks {
+            let id = task.id();
+            let around = self.surroundings.clone();
+            let begun = match alone {
+                true => span.in_scope(|| around.begin(task)),
+                false => TaskStart::Later(task),
+            };
+            match begun {
+                TaskStart::Ended(end) => self.ended.push_back((id, end)),
+                TaskStart::Waits(attempt) => self.lanes.spawn(id, async move {
+                    around.await_attempt(attempt).instrument(span).await
+                }),
+                TaskStart::Later(task) => {
+                    self.lanes.spawn(id, around.run(task).instrument(span));
+                }
             }
         }
     }
 
-    /// Whether no task is in flight and no ended task is left to return.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.handles.is_empty() && self.ended.is_empty()
+    pub(crate) fn drop_tasks(&mut self, ids: &[TaskId]) {
+        self.lanes.drop_tasks(ids);
     }
 
     /// Whether an ended task is ready to be returned.
@@ -132,26 +131,21 @@ impl Running {
             return Some(ended);
         }
         let timer = wait_until(until, &self.surroundings.clock);
+        let relief = self.lanes.relieve();
+        // Queued at once, so that dropping the future that waits for the next end does not lose it.
         tokio::select! {
-            ended = next_ended(&mut self.tasks) => self.note_ended(ended),
+            ended = self.lanes.next() => self.ended.push_back(ended),
             () = timer => return None,
+            never = relief => match never {},
         }
-        if self.tasks.len() >= CROWD {
+        if self.lanes.in_flight() >= CROWD {
             // Lets other tasks that are about to end do so now, so that they are returned together.
             tokio::task::yield_now().await;
         }
-        while let Some(joined) = self.tasks.try_join_next() {
-            if let Some(ended) = unless_aborted(joined) {
-                self.note_ended(ended);
-            }
+        while let Some(ended) = self.lanes.try_next() {
+            self.ended.push_back(ended);
         }
         self.ended.pop_front()
-    }
-
-    /// Queues an ended task, so that dropping the future that waits for the next one does not lose it.
-    fn note_ended(&mut self, ended: (TaskId, TaskEnd)) {
-        self.handles.remove(&ended.0);
-        self.ended.push_back(ended);
     }
 
     /// Returns the next task that has already ended.
@@ -163,13 +157,11 @@ impl Running {
 
     /// Stops all tasks and waits until they have stopped: everything they held is dropped when this returns.
     pub(crate) async fn stop(&mut self) {
-        self.tasks.abort_all();
-        while self.tasks.join_next().await.is_some() {}
-        self.handles.clear();
+        self.lanes.stop().await;
     }
 }
 
-/// Number of tasks in flight from which several ends are collected at once.
+/// Number of tasks from which they share lanes, and from which several ends are collected at once.
 const CROWD: usize = 16;
 
 async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
@@ -178,25 +170,6 @@ async fn wait_until(until: Option<Timestamp>, clock: &Clock) {
     };
     let wait = u64::try_from(until.0.saturating_sub(clock.now().0)).unwrap_or(0);
     tokio::time::sleep(Duration::from_millis(wait)).await;
-}
-
-async fn next_ended(tasks: &mut JoinSet<(TaskId, TaskEnd)>) -> (TaskId, TaskEnd) {
-    loop {
-        match tasks.join_next().await.map(unless_aborted) {
-            Some(Some(ended)) => return ended,
-            Some(None) => {}
-            None => return std::future::pending().await,
-        }
-    }
-}
-
-/// Skips ends of aborted tasks: the state machine has dropped them.
-fn unless_aborted(joined: Result<(TaskId, TaskEnd), JoinError>) -> Option<(TaskId, TaskEnd)> {
-    match joined {
-        Ok(ended) => Some(ended),
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => None,
-    }
 }
 
 /// A started task with its permit to run.

@@ -310,6 +310,11 @@ impl Runtime {
         self.local.cache()
     }
 
+    /// Returns the [options](RuntimeBuilder::run_options) of runs that are not given their own.
+    pub fn run_options(&self) -> &RunOptions {
+        &self.options
+    }
+
     /// Returns the bus that carries live events to watchers.
     pub fn live_bus(&self) -> &Arc<dyn LiveBus> {
         self.local.live_bus()

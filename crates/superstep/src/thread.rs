@@ -370,10 +370,10 @@ impl<S: State> Thread<S> {
         let RequestEnd { run, seq, driven } = end;
         let (outcome, state) = match driven {
             Some((outcome, driven)) => {
-                let state = match driven.state::<S>() {
-                    Some(state) => state.clone(),
+                let state = match driven.into_state::<S>() {
+                    Ok(state) => state,
                     // Some channels are not stored, or the run was driven with another graph of the same name.
-                    None => driven.values().decode()?,
+                    Err(driven) => driven.values().decode()?,
                 };
                 (outcome, state)
             }
@@ -725,7 +725,7 @@ impl<S: State> Thread<S> {
 
     /// Copies the thread with its history to a new thread `to`, up to an entry (`None`: all of it).
     pub async fn copy_to(&self, to: &str, upto: Option<Seq>) -> Result<Thread<S>, DriveError> {
-        self.copy(to, upto, None).await
+        self.copy(to, upto, None, None).await
     }
 
     /// Copies the thread up to an entry and writes `write` into the copy's state. The copy keeps what was planned there, and
@@ -751,7 +751,33 @@ impl<S: State> Thread<S> {
         write: S::Update,
     ) -> Result<Thread<S>, DriveError> {
         let write = Value::encode(&write)?;
-        self.copy(to, upto, Some(&write)).await
+        self.copy(to, upto, Some(&write), None).await
+    }
+
+    /// Copies the thread up to an entry, like [`Thread::copy_with`], and replaces the context of its run: what nodes read with
+    /// [`NodeCx::context`](crate::NodeCx::context).
+    ///
+    /// ```
+    /// # use superstep::prelude::*;
+    /// # use superstep::{DriveError, RunOptions, Seq};
+    /// # #[derive(Clone, Debug, Default, State)]
+    /// # struct Refund { order: String, cents: u64, receipt: Option<String> }
+    /// # async fn example(thread: Thread<Refund>) -> Result<(), DriveError> {
+    /// let nothing = RefundUpdate::default();
+    /// let copy = thread.copy_with_context("order-17-other", None, nothing, "another model").await?;
+    /// copy.resume().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn copy_with_context(
+        &self,
+        to: &str,
+        upto: Option<Seq>,
+        write: S::Update,
+        context: impl Serialize,
+    ) -> Result<Thread<S>, DriveError> {
+        let (write, context) = (Value::encode(&write)?, Value::plain(&context)?);
+        self.copy(to, upto, Some(&write), Some(&context)).await
     }
 
     async fn copy(
@@ -759,6 +785,7 @@ impl<S: State> Thread<S> {
         to: &str,
         upto: Option<Seq>,
         write: Option<&Value>,
+        context: Option<&Value>,
     ) -> Result<Thread<S>, DriveError> {
         let to: ThreadId = to.parse()?;
         self.runtime
@@ -773,6 +800,7 @@ impl<S: State> Thread<S> {
             history: &history,
             copied_from: Some(&self.id),
             write,
+            context,
         };
         let (graph, moment) = (self.graph.definition(), self.runtime.local.moment());
         let commit = run::fork(graph, &copy.id, loaded, &from, moment)?;

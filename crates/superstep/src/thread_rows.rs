@@ -1,7 +1,8 @@
-//! Threads as rows: created before their first run, annotated, counted, and swept when their lifetimes are over.
+//! Threads as rows: created before their first run, annotated, counted, measured, and swept when their lifetimes are over.
 
 use superstep_core::checkpoint::{
-    AtLifetimeEnd, ExpiredThread, NewThread, Status, ThreadAnnotation, ThreadQuery,
+    AtLifetimeEnd, ExpiredThread, NewThread, SizeQuery, SizeRow, Status, ThreadAnnotation,
+    ThreadQuery,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{ThreadId, Timestamp};
@@ -52,27 +53,39 @@ impl Runtime {
         Ok(self.local.store().count_threads(query).await?)
     }
 
+    /// Returns how much threads take, summed up for each tenant, graph or thread, largest first.
+    pub async fn sizes(&self, query: &SizeQuery) -> Result<Vec<SizeRow>, DriveError> {
+        Ok(self.local.store().sizes(query).await?)
+    }
+
     /// Applies what threads specify for the end of their lifetimes, to at most `limit` threads of every tenant whose lifetime is
     /// over: deletes them, or drops their history up to the newest state. Returns how many it was. A program that gives threads
     /// lifetimes calls this now and then.
     ///
-    /// A thread that starts to run while it is deleted loses that run.
+    /// A thread that starts to run while it is deleted loses that run. A thread that cannot be swept does not keep the others; the
+    /// first error is returned at the end.
     pub async fn sweep_threads(&self, limit: u32) -> Result<u64, DriveError> {
-        let mut swept = 0;
-        let mut left = limit;
-        while left > 0 {
-            let now = self.now();
-            let asked = left.min(SWEEP_BATCH);
-            let expired = self.local.store().expired(now, asked).await?;
+        let now = self.now();
+        let (mut swept, mut failure) = (0, None);
+        let mut after = None;
+        loop {
+            let store = self.local.store();
+            let expired = store.expired(now, after.as_ref(), SWEEP_BATCH).await?;
             for found in &expired {
-                swept += u64::from(self.sweep_thread(found, now).await?);
+                if swept >= u64::from(limit) {
+                    break;
+                }
+                match self.sweep_thread(found, now).await {
+                    Ok(is_swept) => swept += u64::from(is_swept),
+                    Err(error) => failure = failure.or(Some(error)),
+                }
             }
-            if expired.len() < asked as usize {
-                break;
+            let is_last = expired.len() < SWEEP_BATCH as usize || swept >= u64::from(limit);
+            after = expired.into_iter().next_back();
+            if is_last {
+                return failure.map_or(Ok(swept), Err);
             }
-            left -= asked;
         }
-        Ok(swept)
     }
 
     /// Returns whether the thread was swept: it is not if it runs by now.

@@ -2,6 +2,7 @@
 
 import { queryOptions, replaceEqualDeep } from "@tanstack/react-query";
 import { weightOf } from "../pure/json_weight.ts";
+import { joinTree } from "../pure/tree_pages.ts";
 import { INBOX_MS, LIVE_MS, ROW_MS } from "./cache.ts";
 import { ApiProblem, request, requestPage } from "./client.ts";
 import type { Json, JsonObject } from "./json.ts";
@@ -110,13 +111,42 @@ export const stateQuery = (thread: string, checkpoint?: string | undefined) =>
     placeholderData: (before) => before,
   });
 
+/** The largest page of a tree that the server answers with. */
+const TREE_PAGE = 1000;
+/** How many of the newest checkpoints are asked for when the others are known. */
+const TREE_RECENT = 100;
+
+/** The checkpoints of a thread as far as they were loaded: the newest page, and the older ones that `useOlderCheckpoints` adds. */
 export const treeQuery = (thread: string) =>
   queryOptions({
     queryKey: ["tree", thread],
-    queryFn: ({ signal }) =>
-      request<CheckpointTree>(`/superstep/threads/${id(thread)}/tree`, { query: { limit: 1000 }, signal }),
+    queryFn: async ({ client, signal }): Promise<CheckpointTree> => {
+      const known = () => client.getQueryData<CheckpointTree>(["tree", thread]);
+      if (known()) {
+        const recent = await treePage(thread, { limit: TREE_RECENT }, signal);
+        const joined = joinTree(recent, known());
+        if (joined) return joined;
+      }
+      const newest = await treePage(thread, { limit: TREE_PAGE }, signal);
+      return joinTree(newest, known()) ?? newest;
+    },
     structuralSharing: shareSmall,
   });
+
+/** The checkpoints before one, which do not change. */
+export const olderTreeQuery = (thread: string, before: string) =>
+  queryOptions({
+    queryKey: ["older-tree", thread, before],
+    queryFn: ({ signal }) => treePage(thread, { limit: TREE_PAGE, before }, signal),
+    staleTime: Number.POSITIVE_INFINITY,
+    // They are in the tree by then.
+    gcTime: 0,
+    structuralSharing: false,
+    refetchInterval: (query) => (query.state.status === "error" ? LIVE_MS * 4 : false),
+  });
+
+const treePage = (thread: string, query: { limit: number; before?: string }, signal: AbortSignal) =>
+  request<CheckpointTree>(`/superstep/threads/${id(thread)}/tree`, { query, signal });
 
 export const traceQuery = (thread: string) =>
   queryOptions({

@@ -59,7 +59,8 @@ export function watchThreads(client: QueryClient, now: () => number = () => perf
     const { query, action } = event;
     if (action.type === "fetch")
       fetches.set(query, { startedAt: now(), tookMs: fetches.get(query)?.tookMs ?? 0 });
-    if (action.type !== "success") return;
+    // The page adds to what it fetched, which says nothing about the server.
+    if (action.type !== "success" || action.manual) return;
     const fetched = fetches.get(query);
     if (fetched) fetched.tookMs = now() - fetched.startedAt;
     if (query.queryKey[0] === "thread") look(query);

@@ -23,6 +23,7 @@ export type RunQueue = Schemas["RunQueue"];
 export type StateDiff = Schemas["StateDiff"];
 export type StateLabels = Schemas["StateLabels"];
 export type StoreItem = Schemas["Item"];
+export type TestCase = Schemas["TestCase"];
 export type Thread = Schemas["Thread"];
 export type ThreadFile = Schemas["ThreadFile"];
 export type ThreadState = Schemas["ThreadState"];

@@ -1,5 +1,7 @@
 /** Texts of forks and branches. */
 
+import { formatCount } from "../pure/format.ts";
+
 const times = (count: number): string => (count === 1 ? "once" : `${count} times`);
 
 /** What a call of a tool means to somebody who has never heard of it. */
@@ -27,14 +29,14 @@ export const fork = {
     answer: "Another answer",
     state: "Another state",
     input: "Another input",
-    assistant: "Another assistant or version",
+    assistant: "Another model or assistant",
   },
   modeHints: {
     again: "Runs what comes after this checkpoint once more. Models may reply differently.",
     answer: "The thread waited for a person here. Give another answer and see where it leads.",
     state: "Change what the graph knows, then run what follows.",
     input: "Start from here with another input.",
-    assistant: "Run what follows with the settings of another assistant or version.",
+    assistant: "Run what follows with another model, or with the settings of another assistant or version.",
   },
   noMode: "Nothing can be repeated from this checkpoint. Choose an earlier one.",
   noPermission: "Your API key does not allow to start runs. Ask an administrator for the permission “run”.",
@@ -61,6 +63,8 @@ export const fork = {
   settings: "Settings of this fork",
   noSettings:
     "This graph declares no settings, so another assistant runs in the same way. Settings that its nodes do not read have no effect.",
+  oneModel:
+    "This server allows its own model only. Its operator allows others with “archie serve --allow-model MODEL”.",
   inherited: (names: readonly string[]) =>
     `The latest version also sets ${names.join(", ")}. A run adds those to the settings of an older version.`,
   where: "Where",
@@ -83,6 +87,7 @@ export const fork = {
   cost: "Expected cost",
   costOf: (cost: string, calls: string, input: string, output: string) =>
     `${cost} for ${calls} (${input} tokens in, ${output} out)`,
+  otherModel: (model: string) => `This is what the models of before cost. ${model} has its own price.`,
   modelCalls: (count: string, isOne: boolean) => (isOne ? "1 model call" : `${count} model calls`),
   noModels: "No model would be called again.",
   confirm: "I know that this happens a second time.",
@@ -99,7 +104,7 @@ export const fork = {
   emptyTitle: "This thread has no checkpoints yet.",
   emptyNext: "They appear here when its first run begins.",
   oneBranch: "This thread has one branch. Fork from a checkpoint to try another way.",
-  incomplete: "The tree shows the newest 1,000 checkpoints.",
+  incomplete: (count: number) => `The tree shows the newest ${formatCount(count)} checkpoints.`,
   branch: (place: number) => `Branch ${place}`,
   current: "current",
   steps: (count: number) => (count === 1 ? "1 checkpoint" : `${count} checkpoints`),
@@ -125,7 +130,10 @@ export const fork = {
   makeTest: "Make a test of it",
   makeTestOf: (name: string) => `Make a test of it: ${name}`,
   making: "Reading the branch…",
-  made: (file: string) => `Saved ${file}.`,
+  made: (file: string, lost: number) =>
+    lost === 0
+      ? `Saved ${file}. Play it again with “archie test ${file}”.`
+      : `Saved ${file}. It lacks something, so it may end in another way: see “not_recovered” in the file.`,
   compareThis: "Compare",
   compareOf: (name: string) => `Compare ${name}`,
   chooseTwo: "Choose two branches to see them side by side.",
@@ -142,22 +150,5 @@ export const fork = {
   compareAll: "Compare both ends in full",
   sources: { input: "Input", loop: "Start", update: "Edited by a person", fork: "Fork" },
   asked: "asked a person",
-
-  testAbout: (thread: string) =>
-    `A scripted case from thread ${thread}, made by Superstep Studio. Save the field "script" as a file and run the graph with the model script:FILE; send the inputs and answers in their order.`,
-  lost: {
-    reply: (place: number, node: string) =>
-      `Reply ${place} (node ${node}): the log has no text of it. Write its "text" or "json" by hand.`,
-    label:
-      'The labels of requests are not in the log; "at" is the name of the node. Correct it where a node labels its requests.',
-    step: (step: number) =>
-      `Step ${step}: the trace has no calls of it, so replies of models may be missing.`,
-    edit: (step: number) => `Step ${step}: a person edited the state; the change is in "edits".`,
-    input: (step: number) => `Step ${step}: the run of this input was deleted, and its input with it.`,
-    open: "The last step has not ended, so its calls are not in the log.",
-    cut: "The branch begins before the checkpoints that the server lists; earlier steps are missing.",
-    files: "Files of the thread are not part of this file. Download them from the thread.",
-    unsure: (step: number) =>
-      `Step ${step}: the number of model calls and of messages differ, so replies are matched by their order. Check them.`,
-  },
+  fileLost: (path: string) => `The file ${path} is too large for a test case. Add it by hand, in base64.`,
 } as const;

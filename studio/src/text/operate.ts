@@ -476,6 +476,7 @@ export const operate = {
       requests_limited: "Requests refused by a limit",
       requests_open: "Open requests",
       runs_executing: "Runs in execution, of all tenants",
+      queue_since_progress_seconds: "Time in which a full queue began and ended no run",
       run_oldest_waiting_seconds: "Age of the oldest waiting run",
       delivery_oldest_waiting_seconds: "Age of the oldest waiting delivery",
       runs_pending: "Waiting runs of your tenant",

@@ -1,3 +1,4 @@
+import { formatCount } from "../pure/format.ts";
 import type { ThreadActivity } from "../pure/thread_filter.ts";
 
 const plural = (count: number, one: string, many: string) => (count === 1 ? `1 ${one}` : `${count} ${many}`);
@@ -116,7 +117,8 @@ export const thread = {
       failure: "failed",
       other: "other branch",
     },
-    cut: "Only the newest 1,000 checkpoints are shown.",
+    cut: (count: number) => `Only the newest ${formatCount(count)} checkpoints are shown.`,
+    loadingOlder: (count: number) => `The newest ${formatCount(count)} checkpoints; older ones are loading.`,
     sources: {
       input: "before the input",
       loop: "superstep",

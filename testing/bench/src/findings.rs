@@ -45,13 +45,21 @@ impl Findings {
 
     /// The same, beside the fastest of several.
     pub(super) fn judge_best(&mut self, which: Which<'_>, sides: &[Side], goal: Goal) {
+        if let Some(row) = self.beside_best(which, sides) {
+            self.push(row, goal);
+        }
+    }
+
+    /// Adds a row without a goal, beside the fastest of several sides that do less than ours.
+    pub(super) fn show_best(&mut self, which: Which<'_>, sides: &[Side]) {
+        let row = self.beside_best(which, sides);
+        self.rows.extend(row);
+    }
+
+    fn beside_best(&self, which: Which<'_>, sides: &[Side]) -> Option<Row> {
         let others = sides.iter().filter_map(|side| self.of(which, *side));
-        let best = others.max_by(|a, b| a.median().total_cmp(&b.median()));
-        let (Some(best), Some(ours)) = (best, self.of(which, OURS)) else {
-            return;
-        };
-        let row = self.row(which, ours, best);
-        self.push(row, goal);
+        let best = others.max_by(|a, b| a.median().total_cmp(&b.median()))?;
+        Some(self.row(which, self.of(which, OURS)?, best))
     }
 
     /// Sets a limit on a figure of ours, whatever the others need.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use services::database::Database;
 use tempfile::TempDir;
 
 use super::contest::Contest;
-use super::database::Database;
 use super::peers::Peers;
 use super::recorder;
 use super::side::{Program, Running, Side};

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Map, Value as Json, json};
+use services::database::ask;
 
-use super::database::ask;
 use super::findings::Findings;
 use harness::workspace::{output_of, root};
 

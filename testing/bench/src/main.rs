@@ -11,7 +11,6 @@
 mod archie;
 mod chain;
 mod contest;
-mod database;
 mod fanout;
 mod findings;
 mod fixture;

@@ -44,7 +44,7 @@ struct Side {
 
 impl Side {
     async fn round(&mut self) -> anyhow::Result<Round> {
-        let is_weighed = matches!(self.task.work.as_str(), "loop" | "parked");
+        let is_weighed = matches!(self.task.work.as_str(), "loop" | "marginal" | "parked");
         // What is weighed begins empty, and memory would grow from round to round.
         if is_weighed || !self.keeper.is_durable() || self.kept.is_none() {
             self.kept = Some(self.keeper.fresh().await?);
@@ -54,6 +54,7 @@ impl Side {
             "chain" => chain::round(&self.task, &kept.runtime).await,
             "calls" => served::round(&self.task, &kept.runtime).await,
             "loop" => turns::round(&self.task, kept).await,
+            "marginal" => turns::marginal(&self.task, kept).await,
             "fanout" => fanout::round(&self.task, &kept.runtime).await,
             "resume" => approval::answers(&self.task, &kept.runtime).await,
             "parked" => approval::parked(&self.task, kept).await,

@@ -94,17 +94,20 @@ fn beside_peers(results: &Json) -> String {
     let mut part = "\n## Results\n\n".to_owned();
     part.push_str("| work | figure | ours | against | theirs | ratio |\n");
     part.push_str("| --- | --- | ---: | --- | ---: | ---: |\n");
-    for row in judged(results).into_iter().filter(is_peer) {
+    for row in rows(results).filter(is_peer) {
         part.push_str(&format!("| {} |\n", cells(row).join(" | ")));
     }
     part.push_str(words::RESULTS);
     part
 }
 
+fn rows(results: &Json) -> impl Iterator<Item = &Json> {
+    list(&results["benches"]).flat_map(|bench| list(&bench["rows"]))
+}
+
 /// The rows that have a goal.
 fn judged(results: &Json) -> Vec<&Json> {
-    let rows = list(&results["benches"]).flat_map(|bench| list(&bench["rows"]));
-    rows.filter(|row| !row["goal"].is_null()).collect()
+    rows(results).filter(|row| !row["goal"].is_null()).collect()
 }
 
 fn cells(row: &Json) -> [String; 6] {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use services::database::ask;
 use superstep::Runtime;
 use superstep::driver::QueuedRequest;
 
@@ -21,7 +22,6 @@ use super::contest::{
     CPU_PER_RUN, MS_PER_RUN, Measured, P50, P99, POSTGRES_CPU_PER_RUN, RESTATE_CPU_PER_RUN,
     RUNS_PER_SECOND, quantile,
 };
-use super::database::ask;
 use super::findings::{Findings, Which};
 use super::lab::Lab;
 use super::ours::worker;
@@ -73,9 +73,11 @@ fn chains(lab: &Lab, stage: &mut Stage, found: &mut Findings) -> anyhow::Result<
         contest.hold(stage, found, |_| Ok(Work::For(time, order.clone())))?;
         let which = |figure| which(&title, figure);
         let speed = which(RUNS_PER_SECOND);
-        found.judge(speed, BARE_SEGMENT, Goal::RatioAtLeast(0.85));
+        found.judge(speed, BARE_SEGMENT, Goal::RatioAtLeast(0.9));
         found.judge(which(P50), BARE_SEGMENT, Goal::RatioAtMost(1.2));
-        found.judge(speed, BARE_STEPS, Goal::RatioAtLeast(1.5));
+        if clients > 1 {
+            found.judge(speed, BARE_STEPS, Goal::RatioAtLeast(1.5));
+        }
     }
     Ok(())
 }
@@ -229,7 +231,7 @@ fn fans(lab: &Lab, stage: &mut Stage, found: &mut Findings) -> anyhow::Result<()
     found.judge(
         which(&title, MS_PER_RUN),
         BARE_CALLS,
-        Goal::RatioAtMost(1.2),
+        Goal::RatioAtMost(1.1),
     );
     Ok(())
 }

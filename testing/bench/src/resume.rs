@@ -24,8 +24,8 @@ pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
             store,
             figure: P50,
         };
-        found.judge(which, PYTHON, Goal::RatioAtMost(1.0 / 5.0));
-        found.judge(which, JAVASCRIPT, Goal::RatioAtMost(1.0 / 5.0));
+        found.judge(which, PYTHON, Goal::RatioAtMost(1.0 / 6.0));
+        found.judge(which, JAVASCRIPT, Goal::RatioAtMost(1.0 / 6.0));
     }
     Ok(found)
 }

@@ -17,9 +17,9 @@ pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
     };
     found.hold(lab, &few)?;
     let one_row = [ONE_ROW_16, ONE_ROW_64];
-    found.judge_best(speed(&few), &one_row, Goal::RatioAtLeast(0.6));
+    found.show_best(speed(&few), &one_row);
     let same_rows = [SAME_ROWS_16, SAME_ROWS_64];
-    found.judge_best(speed(&few), &same_rows, Goal::RatioAtLeast(0.8));
+    found.judge_best(speed(&few), &same_rows, Goal::RatioAtLeast(0.9));
 
     let threads = lab.size(1_000, 100);
     let many = Contest {
@@ -30,7 +30,7 @@ pub(super) fn run(lab: &Lab) -> anyhow::Result<Findings> {
     };
     found.hold(lab, &many)?;
     found.judge(speed(&many), PYTHON, Goal::RatioAtLeast(30.0));
-    found.judge(speed(&many), GRAPH_FLOW, Goal::RatioAtLeast(2.0));
+    found.judge(speed(&many), GRAPH_FLOW, Goal::RatioAtLeast(2.5));
     Ok(found)
 }
 

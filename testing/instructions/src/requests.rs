@@ -14,43 +14,45 @@ use superstep::{Memory, Runtime};
 use superstep_server::Server;
 use tower::ServiceExt as _;
 
-use crate::counted;
-use crate::workload::{Executor, NODES, RUNS, chain};
+use crate::workload::{Executor, NODES, Workload, chain};
+
+pub(crate) const ALL: &[Workload] = &[
+    Workload {
+        unit: "request to a server",
+        rounds: 200,
+        run: bare,
+    },
+    Workload {
+        unit: "run of 20 supersteps on a new thread of a server",
+        rounds: 50,
+        run: runs,
+    },
+];
 
 /// What the middleware costs: the handler of this route does nothing.
-pub(crate) fn bare(executor: &Executor) -> anyhow::Result<u64> {
+fn bare(executor: &Executor, rounds: u64) -> anyhow::Result<u64> {
     let (_server, router) = executor.block_on(serve())?;
-    let requests = || {
-        executor.block_on(async {
-            for _ in 0..REQUESTS {
-                send(&router, Method::GET, "/ok", "").await?;
-            }
-            Ok(())
-        })
-    };
-    requests()?;
-    counted(requests)?;
-    Ok(REQUESTS)
+    executor.block_on(async {
+        for _ in 0..rounds {
+            send(&router, Method::GET, "/ok", "").await?;
+        }
+        Ok(rounds)
+    })
 }
 
 /// A new thread, and a run on it that the client waits for.
-pub(crate) fn runs(executor: &Executor) -> anyhow::Result<u64> {
+fn runs(executor: &Executor, rounds: u64) -> anyhow::Result<u64> {
     let (_server, router) = executor.block_on(serve())?;
-    let runs = || {
-        executor.block_on(async {
-            for _ in 0..RUNS {
-                let thread = send(&router, Method::POST, "/threads", "{}").await?;
-                let thread = thread["thread_id"].as_str().unwrap_or_default();
-                let path = format!("/threads/{thread}/runs/wait");
-                let state = send(&router, Method::POST, &path, RUN).await?;
-                ensure!(state["step"] == NODES, "{state}");
-            }
-            Ok(())
-        })
-    };
-    runs()?;
-    counted(runs)?;
-    Ok(RUNS)
+    executor.block_on(async {
+        for _ in 0..rounds {
+            let thread = send(&router, Method::POST, "/threads", "{}").await?;
+            let thread = thread["thread_id"].as_str().unwrap_or_default();
+            let path = format!("/threads/{thread}/runs/wait");
+            let state = send(&router, Method::POST, &path, RUN).await?;
+            ensure!(state["step"] == NODES, "{state}");
+        }
+        Ok(rounds)
+    })
 }
 
 async fn serve() -> anyhow::Result<(Server, Router)> {
@@ -80,5 +82,4 @@ async fn send(
     Ok(serde_json::from_slice(&body)?)
 }
 
-const REQUESTS: u64 = 200;
 const RUN: &str = r#"{"assistant_id":"chain","input":{"step":0}}"#;

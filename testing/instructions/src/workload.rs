@@ -1,58 +1,107 @@
-//! The workloads whose instructions are counted, all with the store in memory.
+//! The workloads whose instructions are counted.
 
 use anyhow::{Context, ensure};
 use bench_rounds::message;
 use superstep::prelude::*;
-use superstep::run::StreamMode;
-use superstep::{Memory, Seq};
+use superstep::run::{StreamEventBody, StreamMode};
+use superstep::{DriveError, Event, GraphBuilder, Seq};
+use tokio::task::JoinSet;
 
-use crate::{counted, requests};
+use crate::stores::{OpenStore, memory, postgres, sqlite};
 
-/// A workload: what one unit of it is called, and the function that runs it and returns how many units it counted.
+/// A workload: what one unit of it is called, and the function that does this many rounds and returns how many units they are.
+/// What the function does besides its rounds must not depend on their number.
 pub(crate) struct Workload {
     pub(crate) unit: &'static str,
-    pub(crate) run: fn(&Executor) -> anyhow::Result<u64>,
+    pub(crate) rounds: u64,
+    pub(crate) run: fn(&Executor, u64) -> anyhow::Result<u64>,
 }
 
-/// Runs everything on one OS thread, so that the same instructions run in the same order each time.
+/// Runs everything on one OS thread, so that the same instructions run in the same order each time. Only SQLite has threads
+/// besides: one that writes large groups, and one that reads.
 pub(crate) type Executor = tokio::runtime::Runtime;
 
 pub(crate) const ALL: &[Workload] = &[
     Workload {
         unit: "superstep",
-        run: supersteps,
+        rounds: 50,
+        run: |executor, rounds| supersteps(executor, rounds, memory),
+    },
+    Workload {
+        unit: "superstep on SQLite",
+        rounds: 25,
+        run: |executor, rounds| supersteps(executor, rounds, sqlite),
+    },
+    Workload {
+        unit: "superstep on PostgreSQL, in the client",
+        rounds: 25,
+        run: |executor, rounds| supersteps(executor, rounds, postgres),
     },
     Workload {
         unit: "fan-out task",
-        run: fan_out_tasks,
+        rounds: 1,
+        run: |executor, rounds| fan_out_tasks(executor, rounds, memory),
+    },
+    Workload {
+        unit: "fan-out task on SQLite",
+        rounds: 1,
+        run: |executor, rounds| fan_out_tasks(executor, rounds, sqlite),
     },
     Workload {
         unit: "superstep seen by a watcher of updates",
-        run: updates_seen,
+        rounds: 50,
+        run: |executor, rounds| seen_later(executor, rounds, Some(StreamMode::Updates)),
     },
     Workload {
         unit: "superstep seen by a watcher of everything",
-        run: everything_seen,
+        rounds: 50,
+        run: |executor, rounds| seen_later(executor, rounds, None),
+    },
+    Workload {
+        unit: "superstep seen live by one of 100 watchers of updates",
+        rounds: 2,
+        run: seen_live,
     },
     Workload {
         unit: "answer",
-        run: answers,
+        rounds: ANSWERS,
+        run: |executor, rounds| answers(executor, rounds, memory),
+    },
+    Workload {
+        unit: "answer on SQLite",
+        rounds: ANSWERS,
+        run: |executor, rounds| answers(executor, rounds, sqlite),
+    },
+    Workload {
+        unit: "answer on PostgreSQL, in the client",
+        rounds: ANSWERS,
+        run: |executor, rounds| answers(executor, rounds, postgres),
     },
     Workload {
         unit: "state read of a thread of 20 supersteps",
+        rounds: 50,
         run: states_read,
+    },
+    // The two sizes of each: a run may cost more next to the larger document only by what reading it costs.
+    Workload {
+        unit: "run of 20 supersteps next to a 10 KB document",
+        rounds: 2,
+        run: |executor, rounds| runs_with_document(executor, rounds, 10_000),
     },
     Workload {
         unit: "run of 20 supersteps next to a 1 MB document",
-        run: runs_with_document,
+        rounds: 2,
+        run: |executor, rounds| runs_with_document(executor, rounds, 1_000_000),
     },
     Workload {
-        unit: "request to a server",
-        run: requests::bare,
+        unit: "state read with a 10 KB document",
+        rounds: 2,
+        run: |executor, rounds| states_with_document(executor, rounds, 10_000),
     },
     Workload {
-        unit: "run of 20 supersteps on a new thread of a server",
-        run: requests::runs,
+        unit: "state read with a 1 MB document",
+        rounds: 2,
+        run: |executor, rounds| states_with_document(executor, rounds, 1_000_000),
     },
 ];
 
@@ -80,49 +129,39 @@ struct Notes {
 }
 
 pub(crate) const NODES: u64 = 20;
-pub(crate) const RUNS: u64 = 50;
 const BRANCHES: u64 = 1_000;
 const BRANCH: SendTo<u64> = SendTo::new("branch");
-const DOCUMENT_BYTES: usize = 1_000_000;
+const WATCHERS: u64 = 100;
+const ANSWERS: u64 = 25;
 
-fn supersteps(executor: &Executor) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), chain()?);
-    // The first runs fill caches and create what is created once.
-    let mut run = |number| executor.block_on(run_chain(&runtime, &graph, number));
-    (0..RUNS).try_for_each(&mut run)?;
-    counted(|| (RUNS..2 * RUNS).try_for_each(&mut run))?;
-    Ok(RUNS * NODES)
+fn supersteps(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, chain()?);
+    for number in 0..rounds {
+        executor.block_on(run_chain(&runtime, &graph, number))?;
+    }
+    Ok(rounds * NODES)
 }
 
-fn fan_out_tasks(executor: &Executor) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), fan()?);
-    let run = |number: u64| {
+fn fan_out_tasks(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, fan()?);
+    for number in 0..rounds {
         executor.block_on(async {
             let thread = runtime.thread(&graph, name(number))?;
             let input = FanUpdate::default().branches(BRANCHES);
             let stopped = thread.start(input).await?;
             ensure!(stopped.state.total == BRANCHES, "{:?}", stopped.outcome);
-            Ok(())
-        })
-    };
-    run(1)?;
-    counted(|| run(2))?;
-    Ok(BRANCHES)
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(rounds * BRANCHES)
 }
 
-fn updates_seen(executor: &Executor) -> anyhow::Result<u64> {
-    seen(executor, Some(StreamMode::Updates))
-}
-
-fn everything_seen(executor: &Executor) -> anyhow::Result<u64> {
-    seen(executor, None)
-}
-
-fn seen(executor: &Executor, mode: Option<StreamMode>) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), chain()?);
+/// Reads the log of a run that is over.
+fn seen_later(executor: &Executor, rounds: u64, mode: Option<StreamMode>) -> anyhow::Result<u64> {
+    let (runtime, graph) = (memory(executor)?, chain()?);
     executor.block_on(run_chain(&runtime, &graph, 0))?;
     let thread = runtime.thread(&graph, name(0))?;
-    let watch = |_| {
+    for _ in 0..rounds {
         executor.block_on(async {
             let events = thread.events(Seq(0));
             let events = match mode {
@@ -130,64 +169,115 @@ fn seen(executor: &Executor, mode: Option<StreamMode>) -> anyhow::Result<u64> {
                 None => events,
             };
             ensure!(events.stored().await?.len() as u64 >= NODES);
-            Ok(())
-        })
-    };
-    watch(0)?;
-    counted(|| (0..RUNS).try_for_each(watch))?;
-    Ok(RUNS * NODES)
+            anyhow::Ok(())
+        })?;
+    }
+    Ok(rounds * NODES)
 }
 
-fn answers(executor: &Executor) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), approval()?);
-    let waiting: Vec<_> = (0..2 * RUNS)
+/// Watches runs while they run. The superstep itself is in the figure, divided by the number of watchers.
+fn seen_live(executor: &Executor, rounds: u64) -> anyhow::Result<u64> {
+    let runtime = memory(executor)?;
+    let graph = chain_of(wait_and_say).build()?;
+    let thread = runtime.thread(&graph, name(0))?;
+    executor.block_on(async {
+        // The thread exists when it is watched.
+        say_all(&thread).await?;
+        let mut watchers = JoinSet::new();
+        for _ in 0..WATCHERS {
+            let mut events = thread.events(Seq(0)).only([StreamMode::Updates]);
+            watchers.spawn(async move {
+                let mut runs = 0;
+                while runs < rounds + 1 {
+                    if let Event::Logged(item) = events.next().await?
+                        && matches!(item.what, StreamEventBody::Stopped(_))
+                    {
+                        runs += 1;
+                    }
+                }
+                Ok::<_, DriveError>(())
+            });
+        }
+        for _ in 0..rounds {
+            say_all(&thread).await?;
+        }
+        while let Some(watched) = watchers.join_next().await {
+            watched??;
+        }
+        Ok(rounds * NODES * WATCHERS)
+    })
+}
+
+async fn say_all(thread: &Thread<Talk>) -> anyhow::Result<()> {
+    let outcome = thread.start(TalkUpdate::default().step(0)).await?.outcome;
+    ensure!(outcome == Outcome::Finished, "{outcome:?}");
+    Ok(())
+}
+
+fn answers(executor: &Executor, rounds: u64, store: OpenStore) -> anyhow::Result<u64> {
+    let (runtime, graph) = (store(executor)?, approval()?);
+    let waiting: Vec<_> = (0..2 * ANSWERS)
         .map(|number| {
             let thread = runtime.thread(&graph, name(number))?;
             executor.block_on(thread.start(TalkUpdate::default().step(0)))?;
             Ok(thread)
         })
         .collect::<anyhow::Result<_>>()?;
-    let answer = |thread: &Thread<Talk>| {
+    let answered = waiting.get(..usize::try_from(rounds)?);
+    for thread in answered.context("there are not as many threads")? {
         let stopped = executor.block_on(thread.answer_only("yes"))?;
         let stopped = stopped.context("another owner runs the thread")?;
         ensure!(stopped.state.step == 3, "{stopped:?}");
-        Ok(())
-    };
-    let (first, rest) = waiting.split_at(RUNS as usize);
-    first.iter().try_for_each(answer)?;
-    counted(|| rest.iter().try_for_each(answer))?;
-    Ok(RUNS)
+    }
+    Ok(rounds)
 }
 
-fn states_read(executor: &Executor) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), chain()?);
+fn states_read(executor: &Executor, rounds: u64) -> anyhow::Result<u64> {
+    let (runtime, graph) = (memory(executor)?, chain()?);
     executor.block_on(run_chain(&runtime, &graph, 0))?;
     let thread = runtime.thread(&graph, name(0))?;
-    let read = |_| {
-        let state = executor.block_on(thread.state())?;
-        ensure!(state.is_some());
-        Ok(())
-    };
-    read(0)?;
-    counted(|| (0..RUNS).try_for_each(read))?;
-    Ok(RUNS)
+    for _ in 0..rounds {
+        ensure!(executor.block_on(thread.state())?.is_some());
+    }
+    Ok(rounds)
 }
 
-fn runs_with_document(executor: &Executor) -> anyhow::Result<u64> {
-    let (runtime, graph) = (Runtime::new(Memory::default()), notes()?);
-    let thread = runtime.thread(&graph, "notes")?;
-    let document = "lorem ipsum ".repeat(DOCUMENT_BYTES / 12);
-    let run = |input| {
-        executor.block_on(async {
-            let outcome = thread.start(input).await?.outcome;
-            ensure!(outcome == Outcome::Finished, "{outcome:?}");
-            Ok(())
-        })
-    };
-    run(NotesUpdate::default().document(document).step(0))?;
-    run(NotesUpdate::default())?;
-    counted(|| run(NotesUpdate::default()))?;
-    Ok(1)
+fn runs_with_document(executor: &Executor, rounds: u64, bytes: usize) -> anyhow::Result<u64> {
+    let (runtime, graph) = (memory(executor)?, notes()?);
+    let thread = executor.block_on(thread_with_document(&runtime, &graph, bytes))?;
+    for _ in 0..rounds {
+        executor.block_on(take_notes(&thread, NotesUpdate::default()))?;
+    }
+    Ok(rounds)
+}
+
+fn states_with_document(executor: &Executor, rounds: u64, bytes: usize) -> anyhow::Result<u64> {
+    let (runtime, graph) = (memory(executor)?, notes()?);
+    let thread = executor.block_on(thread_with_document(&runtime, &graph, bytes))?;
+    for _ in 0..rounds {
+        ensure!(executor.block_on(thread.state())?.is_some());
+    }
+    Ok(rounds)
+}
+
+/// Returns a thread with a document of this size, which it got in its first run.
+async fn thread_with_document(
+    runtime: &Runtime,
+    graph: &Graph<Notes>,
+    bytes: usize,
+) -> anyhow::Result<Thread<Notes>> {
+    let thread = runtime.thread(graph, "notes")?;
+    let document = "lorem ipsum ".repeat(bytes / 12);
+    let input = NotesUpdate::default().document(document).step(0);
+    take_notes(&thread, input).await?;
+    take_notes(&thread, NotesUpdate::default()).await?;
+    Ok(thread)
+}
+
+async fn take_notes(thread: &Thread<Notes>, input: NotesUpdate) -> anyhow::Result<()> {
+    let outcome = thread.start(input).await?.outcome;
+    ensure!(outcome == Outcome::Finished, "{outcome:?}");
+    Ok(())
 }
 
 async fn run_chain(runtime: &Runtime, graph: &Graph<Talk>, number: u64) -> anyhow::Result<()> {
@@ -207,15 +297,25 @@ async fn say(talk: View<Talk>, _: NodeCx) -> Result<TalkUpdate, NodeError> {
     Ok(update.messages(message(talk.step as usize)))
 }
 
+/// Lets others run first, as a call of a model does, so that watchers see each superstep when it is stored.
+async fn wait_and_say(talk: View<Talk>, cx: NodeCx) -> Result<TalkUpdate, NodeError> {
+    tokio::task::yield_now().await;
+    say(talk, cx).await
+}
+
 pub(crate) fn chain() -> anyhow::Result<Graph<Talk>> {
+    // What callers of a server may write.
+    Ok(chain_of(say).inputs(["step"]).build()?)
+}
+
+fn chain_of(node: impl Node<Talk> + Copy) -> GraphBuilder<Talk> {
     let names: Vec<String> = (0..NODES).map(|at| format!("n{at}")).collect();
     let mut builder = Graph::builder("chain").edge(START, names[0].as_str());
     for (at, name) in names.iter().enumerate() {
         let next = names.get(at + 1).map_or(END, String::as_str);
-        builder = builder.node(name.as_str(), say).edge(name.as_str(), next);
+        builder = builder.node(name.as_str(), node).edge(name.as_str(), next);
     }
-    // What callers of a server may write.
-    Ok(builder.inputs(["step"]).build()?)
+    builder
 }
 
 fn fan() -> anyhow::Result<Graph<Fan>> {

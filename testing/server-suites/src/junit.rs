@@ -1,16 +1,16 @@
 //! Results of a test run, read from the JUnit file that the test runner wrote.
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, ensure};
 use roxmltree::{Document, Node};
 use serde_json::{Value as Json, json};
+
+use crate::expected::TestResults;
 
 /// Which tests passed.
 #[derive(Debug, Default)]
 pub(crate) struct SuiteResults {
     /// Whether each test passed, by its name.
-    tests: BTreeMap<String, bool>,
+    tests: TestResults,
 }
 
 impl SuiteResults {
@@ -66,6 +66,11 @@ impl SuiteResults {
             *has_passed &= is_passed(&test);
         }
         Ok(())
+    }
+
+    /// Returns whether each test passed, by its name.
+    pub(crate) fn tests(&self) -> &TestResults {
+        &self.tests
     }
 
     /// Returns how many tests passed.

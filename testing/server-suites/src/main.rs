@@ -5,15 +5,19 @@
 //! `react` runs the suite of its React hooks, and `apps` drives the web apps for LangGraph's server, both in a browser.
 //! `cargo xtask suites` starts this program. `differential` makes the same calls to our server as were made to LangGraph's, and
 //! compares the answers. `compatibility` writes the page that lists what the server supports of each client. `protocols` runs the
-//! official clients of MCP, A2A and AG-UI, and `schemathesis` sends random requests from the OpenAPI documents.
+//! official clients of MCP, A2A and AG-UI, `mcp-conformance` and `a2a-kit` the suites of the protocols themselves, `oidc` tokens of a
+//! real OpenID provider, and `schemathesis` sends random requests from the OpenAPI documents.
 
+mod a2a_kit;
 mod apps_suite;
 mod cluster;
 mod compatibility;
 mod differential;
+mod expected;
 mod graphs;
 mod javascript_suite;
 mod junit;
+mod mcp_conformance;
 mod namespace;
 mod protocols_suite;
 mod python_suite;
@@ -31,6 +35,7 @@ use std::process::ExitCode;
 use lexopt::prelude::*;
 use tracing_subscriber::EnvFilter;
 
+use a2a_kit::A2aKitArgs;
 use apps_suite::{AppsArgs, BROWSER};
 use differential::{DifferentialArgs, ReferenceSource};
 use graphs::GraphSet;
@@ -47,7 +52,7 @@ Run the test suites of official LangGraph clients against our server.
 usage: server-suites <command>
 
 commands:
-  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps|simulator] [--auth FILE]
+  serve --store STORE [--address ADDRESS] [--graphs python|javascript|react|lab|apps|conformance|simulator] [--auth FILE]
                                 serve the graphs of a suite (default: python) on ADDRESS (default: 127.0.0.1:2024)
                                 --auth    policy file: callers have to authenticate
   python [--only EXPR] [--store STORE] [--expect N] [--json]
@@ -80,14 +85,25 @@ commands:
                                 --only         only an app, `remote-graph`, or drives whose names contain a text
                                 --screenshots  where pictures of the pages go (default: none are taken)
                                 --browser      program of Chromium (default: /usr/bin/chromium)
-  protocols [--only NAME] [--store STORE]
-                                run the official clients of MCP, A2A and AG-UI, and the conformance suite of MCP
+  protocols [--only NAME] [--store STORE] [--json]
+                                run the official clients of MCP, A2A and AG-UI
                                 --only  only tests whose names match a regular expression
-  schemathesis [--reference] [--schemas] [--examples N] [--store STORE]
+  oidc [--only NAME] [--store STORE] [--json]
+                                authenticate with tokens of a real OpenID provider
+  mcp-conformance [--only NAME] [--store STORE] [--json]
+                                run all scenarios of MCP's conformance suite, and compare with the table of those that pass
+                                --only  only scenarios whose names contain NAME
+  a2a-kit --checkout PATH [--only EXPR] [--store STORE] [--record] [--json]
+                                run A2A's compatibility kit, and compare with the table of its tests that fail
+                                --checkout  folder of a checkout of a2a-tck: no package has these tests
+                                --only      only tests that match an expression of pytest
+                                --record    print the table, with an empty reason for each new failure
+  schemathesis [--reference] [--schemas] [--examples N] [--store STORE] [--record] [--json]
                                 send random requests from our OpenAPI document; none may end with a status of 5xx
                                 --reference  from the document of LangGraph's server
-                                --schemas    answers must have the forms of the document, too
+                                --schemas    answers must have the forms of the document, too, apart from known differences
                                 --examples   random requests of each operation (default: 20)
+                                --record     print the table of differences, with an empty reason for each new one
   help                          print this
 
 STORE is the path of a SQLite file, or postgres://…, or restate:postgres://… to run threads in the Restate of `cargo xtask services up`
@@ -125,6 +141,9 @@ enum Command {
     React(ReactArgs),
     Apps(AppsArgs),
     Protocols(ProtocolsArgs),
+    Oidc(ProtocolsArgs),
+    McpConformance(ProtocolsArgs),
+    A2aKit(A2aKitArgs),
     Schemathesis(SchemathesisArgs),
 }
 
@@ -152,6 +171,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::React(args) => react_suite::run(&args),
         Command::Apps(args) => apps_suite::run(&args),
         Command::Protocols(args) => protocols_suite::run(&args),
+        Command::Oidc(args) => protocols_suite::run_oidc(&args),
+        Command::McpConformance(args) => mcp_conformance::run(&args),
+        Command::A2aKit(args) => a2a_kit::run(&args),
         Command::Schemathesis(args) => schemathesis::run(&args),
     }
 }
@@ -191,6 +213,12 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "react" => Ok(ReactArgs::parse(parser)?.map_or(Command::Help, Command::React)),
         "apps" => parse_apps(parser),
         "protocols" => Ok(ProtocolsArgs::parse(parser)?.map_or(Command::Help, Command::Protocols)),
+        "oidc" => Ok(ProtocolsArgs::parse(parser)?.map_or(Command::Help, Command::Oidc)),
+        "mcp-conformance" => {
+            let args = ProtocolsArgs::parse(parser)?;
+            Ok(args.map_or(Command::Help, Command::McpConformance))
+        }
+        "a2a-kit" => Ok(A2aKitArgs::parse(parser)?.map_or(Command::Help, Command::A2aKit)),
         "schemathesis" => {
             let args = SchemathesisArgs::parse(parser)?;
             Ok(args.map_or(Command::Help, Command::Schemathesis))
@@ -414,12 +442,40 @@ mod tests {
             }))
         );
         assert_eq!(
-            parse_line("schemathesis --reference --examples 50"),
+            parse_line("schemathesis --reference --examples 50 --json"),
             Ok(Command::Schemathesis(SchemathesisArgs {
                 is_reference: true,
                 compares_schemas: false,
                 examples: 50,
                 store: None,
+                is_record: false,
+                json: true,
+            }))
+        );
+        assert_eq!(
+            parse_line("oidc --json"),
+            Ok(Command::Oidc(ProtocolsArgs {
+                only: None,
+                store: None,
+                json: true,
+            }))
+        );
+        assert_eq!(
+            parse_line("mcp-conformance --only tools"),
+            Ok(Command::McpConformance(ProtocolsArgs {
+                only: Some("tools".to_owned()),
+                store: None,
+                json: false,
+            }))
+        );
+        assert_eq!(
+            parse_line("a2a-kit --checkout /tmp/kit --record"),
+            Ok(Command::A2aKit(A2aKitArgs {
+                checkout: PathBuf::from("/tmp/kit"),
+                only: None,
+                store: None,
+                is_record: true,
+                json: false,
             }))
         );
         assert_eq!(
@@ -477,6 +533,9 @@ mod tests {
             "javascript-in-namespace --socket a --folder b",
             "react --json",
             "schemathesis --examples many",
+            "schemathesis --record",
+            "a2a-kit --record",
+            "oidc --checkout a",
             "apps --json",
             "ruby",
         ] {

@@ -7,9 +7,39 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use free_ports::free_port;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::graphs::GraphSet;
+
+/// The server of one test run.
+#[derive(Debug)]
+pub(crate) struct TestServer<'a> {
+    /// Where its log goes, and its SQLite file if it has no other store.
+    pub(crate) folder: &'a Path,
+    pub(crate) store: Option<&'a str>,
+    pub(crate) graphs: GraphSet,
+    /// The policy file of a server that authenticates its callers.
+    pub(crate) policy: Option<&'a Path>,
+}
+
+impl TestServer<'_> {
+    /// Starts the server on a free port, passes its address to `test`, and stops it. An error has what the server reported.
+    pub(crate) fn run<T>(&self, test: impl FnOnce(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let address = format!("127.0.0.1:{}", free_port());
+        let file = self.folder.join("suite.db").display().to_string();
+        let store = self.store.unwrap_or(&file);
+        let log = self.folder.join("server.log");
+        let server =
+            ServerProcess::start_with_policy(&address, store, self.graphs, &log, self.policy)?;
+        let tested = test(&address);
+        let stopped = server.stop();
+        let reported = || fs::read_to_string(&log).unwrap_or_default();
+        let tested = tested.with_context(reported)?;
+        stopped.with_context(reported)?;
+        Ok(tested)
+    }
+}
 
 /// A server that runs until this is dropped.
 #[derive(Debug)]

@@ -47,7 +47,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn data(&self) -> PathBuf {
+    /// Where its files are. Only its account and root can read them.
+    pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 

@@ -15,6 +15,7 @@
 mod account;
 mod cluster;
 mod daemon;
+pub mod database;
 mod drill;
 mod google;
 mod http;

@@ -161,8 +161,9 @@ impl ExtractCategory {
             .take(OPTIONS_MAX)
             .map(|name| ((*name).to_owned(), sample(catalogue, name)))
             .collect();
+        let llm = self.0.llm(state, cx)?;
         let inquiry = ModelInquiry {
-            llm: self.0.llm(state),
+            llm: &llm,
             node: EXTRACT_CATEGORY,
             call: MODEL_CALL,
             question: query,

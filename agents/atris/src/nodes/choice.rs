@@ -67,8 +67,9 @@ pub(super) async fn api(
                 .iter()
                 .map(|scored| (scored.name.clone(), scored.best.clone()))
                 .collect();
+            let llm = atris.llm(state, cx)?;
             let inquiry = ModelInquiry {
-                llm: atris.llm(state),
+                llm: &llm,
                 node: EXTRACT_CATEGORY,
                 call: API_CALL,
                 question: query,

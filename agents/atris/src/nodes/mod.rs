@@ -6,6 +6,7 @@ mod execute;
 mod params;
 mod select;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use archie_agent::mcp::McpServers;
@@ -80,12 +81,12 @@ impl Atris {
     }
 
     /// Returns the name of the model to ask: none if the rules decide alone.
-    fn llm<'a>(&'a self, state: &'a AtrisState) -> &'a str {
+    fn llm<'a>(&'a self, state: &'a AtrisState, cx: &NodeCx) -> Result<Cow<'a, str>, NodeError> {
         match self.extraction(state) {
-            Extraction::Rules => NO_MODEL,
+            Extraction::Rules => Ok(Cow::Borrowed(NO_MODEL)),
             Extraction::Model | Extraction::Auto => {
-                let name = state.llm.as_deref().or(self.default_model.as_deref());
-                name.unwrap_or_default()
+                let own = state.llm.as_deref().or(self.default_model.as_deref());
+                self.chooser.models.name_in_run(own.unwrap_or_default(), cx)
             }
         }
     }

@@ -57,8 +57,9 @@ impl ExtractParams {
         // A question that only names a call has no values to copy.
         let is_worth = tokens(query).len() > wanted.len().min(3) + 2;
         if !wanted.is_empty() && is_worth {
+            let llm = self.0.llm(state, cx)?;
             let inquiry = ModelInquiry {
-                llm: self.0.llm(state),
+                llm: &llm,
                 node: EXTRACT_PARAMS,
                 call: MODEL_CALL,
                 question: query,

@@ -151,8 +151,9 @@ impl SelectApi {
         if options.is_empty() {
             return Ok(Choice::default());
         }
+        let llm = self.0.llm(state, cx)?;
         let inquiry = ModelInquiry {
-            llm: self.0.llm(state),
+            llm: &llm,
             node: SELECT_API,
             call,
             question: state.asked().text,

@@ -58,8 +58,7 @@ impl<'a> Ask<'a> {
 
     /// Returns the model, whose calls wait for a free slot.
     pub(in super::super) fn model(&self) -> Result<Arc<dyn Model>, NodeError> {
-        let model = self.deps.models.get(self.model_name);
-        let model = model.map_err(NodeError::fatal)?;
+        let model = self.deps.models.get_in_run(self.model_name, self.cx)?;
         Ok(self.deps.slots.limited(model, self.parallel))
     }
 

@@ -152,11 +152,12 @@ impl InformerNode {
         wrong: &str,
         cx: &NodeCx,
     ) -> Result<Option<Structured<Lookup>>, NodeError> {
-        let model = self
-            .asking
-            .models
-            .get(&informer.model)
-            .map_err(NodeError::fatal)?;
+        let models = &self.asking.models;
+        // What the run chooses is for the planner, and for an informer that has the planner's model.
+        let model = match informer.model == state.planner.model {
+            true => models.get_in_run(&informer.model, cx)?,
+            false => models.get(&informer.model).map_err(NodeError::fatal)?,
+        };
         let question = asked
             .and_then(|call| call.args["question"].as_str())
             .unwrap_or("what helps with what is asked for");

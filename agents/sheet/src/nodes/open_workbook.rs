@@ -1,7 +1,9 @@
 //! The node that begins an analysis for a caller of a server: it opens the workbook among the files of the thread.
 
-use archie_agent::ThreadFolders;
+use std::sync::Arc;
+
 use archie_agent::thread_folders::NO_FILES;
+use archie_agent::{ModelRegistry, ThreadFolders};
 use superstep::{Command, Node, NodeCx, NodeError, View};
 
 use super::super::book::guard;
@@ -16,6 +18,7 @@ pub(in super::super) struct OpenWorkbookNode {
     pub(in super::super) snapshots: SnapshotStore,
     /// Default model of the host.
     pub(in super::super) model: Option<String>,
+    pub(in super::super) models: Arc<ModelRegistry>,
 }
 
 impl Node<GraphState> for OpenWorkbookNode {
@@ -30,7 +33,7 @@ impl Node<GraphState> for OpenWorkbookNode {
             let why = "this thread has its workbook already; create a thread for each workbook";
             return Err(NodeError::fatal(why));
         }
-        let order = self.order(&task)?;
+        let order = self.order(&task, &cx)?;
         let folders = self.folders.as_ref();
         let folders = folders.ok_or_else(|| NodeError::fatal(NO_FILES))?;
         let (folders, snapshots) = (folders.clone(), self.snapshots.clone());
@@ -48,7 +51,7 @@ impl Node<GraphState> for OpenWorkbookNode {
 }
 
 impl OpenWorkbookNode {
-    fn order(&self, task: &SheetTask) -> Result<AnalysisRequest, NodeError> {
+    fn order(&self, task: &SheetTask, cx: &NodeCx) -> Result<AnalysisRequest, NodeError> {
         if task.instruction.trim().is_empty() {
             return Err(NodeError::fatal("the task has no `instruction`"));
         }
@@ -57,11 +60,13 @@ impl OpenWorkbookNode {
             let why = format!("`max_steps` of the task is not between 1 and {STEPS_MAX}");
             return Err(NodeError::fatal(why));
         }
-        let model = self.model.clone().ok_or_else(|| {
-            NodeError::fatal(
+        let own = self.model.as_deref().unwrap_or_default();
+        let model = self.models.name_in_run(own, cx)?.into_owned();
+        if model.is_empty() {
+            return Err(NodeError::fatal(
                 "no model is chosen; start the server with --model, or set ARCHIE_MODEL",
-            )
-        })?;
+            ));
+        }
         let informer = InformerSpec {
             model: model.clone(),
             ..InformerSpec::default()

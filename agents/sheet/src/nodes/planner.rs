@@ -1,5 +1,6 @@
 //! The node that asks the planner's model what to do next, or replays a recipe instead.
 
+use archie_agent::ModelProfile;
 use serde_json::json;
 use superstep::{Command, Interrupt, Node, NodeCx, NodeError, View};
 use superstep_agent::{ChatMessage, within};
@@ -39,12 +40,11 @@ impl Node<GraphState> for PlannerNode {
                 .into());
         }
         let step = state.step + 1;
-        let model = self
-            .asking
-            .models
-            .get(&state.planner.model)
-            .map_err(NodeError::fatal)?;
-        let request = self.request(&state, &*model, &cx).await?;
+        let models = &self.asking.models;
+        let name = models.name_in_run(&state.planner.model, &cx)?;
+        let model = models.get(&name).map_err(NodeError::fatal)?;
+        let asked = (&*model, models.profile(&name));
+        let request = self.request(&state, asked, &cx).await?;
         let asked = within(self.asking.spending.as_ref(), &cx, async |asker| {
             asker.ask(&*model, &request).await
         });
@@ -148,7 +148,7 @@ impl PlannerNode {
     async fn request(
         &self,
         state: &GraphState,
-        model: &dyn Model,
+        (model, profile): (&dyn Model, ModelProfile),
         cx: &NodeCx,
     ) -> Result<Request, NodeError> {
         let mut messages = vec![Message::system(self.asking.prompts.planner(state))];
@@ -159,7 +159,7 @@ impl PlannerNode {
         }
         // A small model that answered without looking anything up, or without a change, does so again. It can write one query
         // or a few lines of code if that is all it can do.
-        if let Some(form) = StepForm::of(state, self.asking.models.profile(&state.planner.model)) {
+        if let Some(form) = StepForm::of(state, profile) {
             form.put_into(&mut request, state);
         }
         fitted(&mut request, model, PLAN_TOKENS, cx).await?;

@@ -124,6 +124,8 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Score an agent with your model on the cases that come with it
     Eval(EvalArgs),
+    /// Play a test case without a model and compare where it ends
+    Test(TestArgs),
     /// Create a project with an agent of your own
     New(NewArgs),
     /// Serve the agents over HTTP, for LangGraph clients and chat pages
@@ -136,6 +138,8 @@ pub enum Command {
     Keys(KeysArgs),
     /// Erase everything of a tenant of `serve --auth`
     Erase(EraseArgs),
+    /// Show how many bytes threads take, largest first
+    Size(SizeArgs),
     /// Run a worker for a Restate cluster
     Worker(WorkerArgs),
     /// Back up the database to a file while it is in use
@@ -221,6 +225,9 @@ pub struct ServeArgs {
     /// Highest number of runs at once
     #[arg(long, default_value_t = 64, value_name = "N")]
     pub concurrent_runs: usize,
+    /// Model that callers may choose for a run, besides --model
+    #[arg(long, value_name = "MODEL")]
+    pub allow_model: Vec<String>,
     /// Folder for the files of threads. Default: `files` in the home folder
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     pub files: Option<std::path::PathBuf>,
@@ -289,6 +296,31 @@ pub struct EraseArgs {
     pub json: bool,
 }
 
+/// What to measure.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SizeArgs {
+    /// What a line sums up
+    #[arg(long, value_enum, default_value_t = SizeBy::Graph)]
+    pub by: SizeBy,
+    /// Number of lines, up to 1,000
+    #[arg(long, default_value_t = 20)]
+    pub limit: u32,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a line of `size` sums up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SizeBy {
+    /// All threads of a tenant
+    Tenant,
+    /// Threads of a tenant with the same graph
+    Graph,
+    /// One thread
+    Thread,
+}
+
 /// Where to listen.
 #[derive(Debug, Clone, clap::Args)]
 pub struct WorkerArgs {
@@ -304,6 +336,9 @@ pub struct WorkerArgs {
     /// Allow addresses other than loopback without an identity key
     #[arg(long, conflicts_with = "identity_key")]
     pub insecure_no_identity_key: bool,
+    /// Model that callers of `serve` may choose for a run, besides --model
+    #[arg(long, value_name = "MODEL")]
+    pub allow_model: Vec<String>,
     /// Register the worker with the cluster at this admin address
     #[arg(long, value_name = "URL")]
     pub register: Option<String>,
@@ -498,6 +533,17 @@ pub struct EvalArgs {
     pub json: bool,
 }
 
+/// Which test cases.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TestArgs {
+    /// Test cases, as Studio makes them of a thread
+    #[arg(required = true, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// An agent with a set of cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum EvalAgent {
@@ -525,6 +571,7 @@ impl Command {
                 | Self::New(_)
                 | Self::Serve(_)
                 | Self::Studio(_)
+                | Self::Test(_)
                 | Self::Worker(_)
         )
     }

@@ -20,6 +20,8 @@ use crate::web::WebSettings;
 pub struct Settings {
     /// Model as `PROVIDER:NAME` or `script:FILE`; `None` if none is set.
     pub model: Option<String>,
+    /// Models that callers of `archie serve` may choose for a run, besides `model`. Default: none.
+    pub models: Vec<String>,
     /// Address of the server for `openai:` models that the settings file names. `OPENAI_BASE_URL` takes precedence.
     pub openai_base_url: Option<String>,
     /// Database of the threads. Default: `threads.db` in the home folder.
@@ -83,6 +85,8 @@ pub struct SettingOptions {
 #[serde(deny_unknown_fields)]
 struct Written {
     model: Option<String>,
+    #[serde(default)]
+    models: Vec<String>,
     openai_base_url: Option<String>,
     store: Option<String>,
     engine: Option<String>,
@@ -332,6 +336,7 @@ impl Settings {
         let openai_base_url = openai_base_url
             .with_context(|| format!("the settings in {} are not valid", file.display()))?;
         Ok(Self {
+            models: written.models.into_iter().map(with_provider).collect(),
             openai_base_url,
             model: given
                 .model
@@ -358,6 +363,20 @@ impl Settings {
             home,
             file,
         })
+    }
+
+    /// Returns settings in which callers may choose these models as well.
+    #[must_use]
+    pub fn allowing(&self, models: &[String]) -> Self {
+        let mut settings = self.clone();
+        let added = models.iter().cloned().map(with_provider);
+        settings.models.extend(added);
+        settings
+    }
+
+    /// Returns the names of the models that the context of a run may choose.
+    pub fn run_models(&self) -> impl Iterator<Item = String> {
+        self.model.iter().chain(&self.models).cloned()
     }
 
     /// Returns the model, or an error that explains how to set one.
@@ -521,6 +540,25 @@ mod tests {
         assert_eq!(settings.person, "ada");
         let settings = Settings::from(&SettingOptions::default(), variable).unwrap();
         assert_eq!(settings.model().unwrap(), "ollama:file");
+    }
+
+    #[test]
+    fn callers_may_choose_the_model_and_those_that_the_operator_lists() {
+        let text = r#"{"model": "gpt-4o", "models": ["script:b.json", "claude-sonnet-4"]}"#;
+        let settings = Settings::from_text(text).unwrap();
+        let settings = settings.allowing(&["o3-mini".to_owned()]);
+        let names: Vec<String> = settings.run_models().collect();
+        assert_eq!(
+            names,
+            [
+                "openai:gpt-4o",
+                "script:b.json",
+                "anthropic:claude-sonnet-4",
+                "openai:o3-mini"
+            ]
+        );
+        let silent = Settings::from_text("{}").unwrap();
+        assert_eq!(silent.run_models().count(), 0);
     }
 
     #[test]

@@ -156,8 +156,16 @@ impl Demo<'_> {
             "email_assistant" => self.runtime.block_on(mail::tour(folder, console, quiet)),
             _ => {
                 // A model's code runs only in a sandbox, with a Python that has pandas.
-                archie_sheet::make_ready(|step| console.aside(&format!("sheet: {step}")))
-                    .context("its code cannot run here")?;
+                let waiting = match quiet {
+                    true => Waiting::default(),
+                    false => console.waiting("starting the sandbox"),
+                };
+                let ready = archie_sheet::make_ready(|step| match console.is_watched() {
+                    true => waiting.set_text(step),
+                    false => console.aside(&format!("sheet: {step}")),
+                });
+                drop(waiting);
+                ready.context("its code cannot run here")?;
                 self.runtime.block_on(sheet::tour(folder, console, quiet))
             }
         }
@@ -215,6 +223,7 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
         home: folder.to_owned(),
         files: folder.join("files"),
         engine: Engine::Local,
+        models: Vec::new(),
         budget: None,
         prompts: None,
         web: None,
@@ -296,8 +305,11 @@ impl Terminal for Person<'_> {
         Ok(said)
     }
 
-    fn waiting(&self, _what: &str) -> Waiting {
-        Waiting::default()
+    fn waiting(&self, what: &str) -> Waiting {
+        match self.quiet {
+            true => Waiting::default(),
+            false => self.console.waiting(what),
+        }
     }
 
     fn is_watched(&self) -> bool {

@@ -1,13 +1,11 @@
 //! `archie erase`: deletes everything of a tenant.
 
-use std::sync::Arc;
-
 use anyhow::bail;
 use archie_agent::clock::now;
 use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
 use serde_json::json;
-use superstep::registry::Registry;
+use superstep::ThreadId;
 use superstep_server::{ErasedTenant, TenantData, erase_tenant};
 
 use crate::app::{App, connect, open_sqlite};
@@ -26,6 +24,7 @@ pub(super) async fn run(
             "the unnamed tenant has Archie's own threads and settings; delete threads with `archie delete`"
         );
     }
+    ThreadId::of_tenant(tenant, "any")?;
     if !args.yes {
         let sure = terminal.ask(&format!(
             "Erase all threads, runs, crons, keys, items and files of tenant `{tenant}` permanently? [y/N] "
@@ -51,41 +50,59 @@ pub(super) async fn run(
             }
         }
     }
+    if !erased.is_complete {
+        bail!(
+            "something still writes for tenant `{tenant}`; stop its issuer of tokens and its runs, then erase it again"
+        );
+    }
     Ok(Exit::Done)
 }
 
 async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
     let files = AgentFiles::of(app);
-    let (registry, sqlite): (Arc<dyn Registry>, _) = match &app.settings.store {
+    match &app.settings.store {
         Store::Sqlite(path) => {
             let sqlite = open_sqlite(path)?;
-            (Arc::new(sqlite.clone()), Some(sqlite))
+            let data = TenantData {
+                checkpointer: &sqlite,
+                registry: &sqlite,
+                store: Some(&sqlite),
+                files: Some(&files),
+                queue: None,
+                cache: Some(&sqlite),
+            };
+            let erased = erase_tenant(&data, tenant, now()).await?;
+            sqlite.compact().await?;
+            Ok(erased)
         }
-        Store::Postgres(url) => (Arc::new(connect(url).await?), None),
-    };
-    let data = TenantData {
-        checkpointer: &**app.store(),
-        registry: &*registry,
-        store: Some(&*app.memory),
-        files: Some(&files),
-    };
-    let erased = erase_tenant(&data, tenant, now()).await?;
-    if let Some(sqlite) = sqlite {
-        sqlite.compact().await?;
+        Store::Postgres(url) => {
+            let postgres = connect(url).await?;
+            let data = TenantData {
+                checkpointer: &postgres,
+                registry: &postgres,
+                store: Some(&postgres),
+                files: Some(&files),
+                queue: Some(&postgres),
+                cache: Some(&postgres),
+            };
+            Ok(erase_tenant(&data, tenant, now()).await?)
+        }
     }
-    Ok(erased)
 }
 
 fn summary(erased: &ErasedTenant) -> String {
     let rows = &erased.rows;
     let kinds = [
         (erased.threads, "thread"),
+        (erased.files, "file"),
         (rows.runs, "run"),
         (rows.assistants, "assistant"),
         (rows.crons, "cron"),
         (rows.deliveries, "delivery"),
+        (erased.requests, "request"),
         (rows.api_keys, "API key"),
         (erased.items, "item"),
+        (erased.cached, "cached result"),
     ];
     let there = kinds.into_iter().filter(|(count, _)| *count > 0);
     let there: Vec<String> = there
@@ -106,7 +123,9 @@ fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
     json!({
         "tenant": tenant,
         "erasedAt": now().0,
+        "complete": erased.is_complete,
         "threads": erased.threads,
+        "files": erased.files,
         "items": erased.items,
         "runs": rows.runs,
         "assistants": rows.assistants,
@@ -114,5 +133,7 @@ fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
         "deliveries": rows.deliveries,
         "apiKeys": rows.api_keys,
         "requestKeys": rows.request_keys,
+        "requests": erased.requests,
+        "cachedResults": erased.cached,
     })
 }

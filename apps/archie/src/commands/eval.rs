@@ -75,10 +75,7 @@ pub(super) async fn run(
         true => terminal.json(&report.json()),
         false => report.print(terminal),
     }
-    Ok(match report.scores.forbidden {
-        None | Some((_, 0)) => Exit::Done,
-        Some(_) => Exit::Failed,
-    })
+    Ok(report.scores.exit())
 }
 
 /// Takes this many cases from all over a set; all of them without a number.

@@ -4,7 +4,7 @@ use anyhow::Context;
 use archie_agent::{Exit, InterruptRequest, Terminal};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::Metadata;
-use superstep::{Seq, ThreadId};
+use superstep::{Seq, ThreadId, Value};
 use superstep_llm::ModelName;
 use superstep_server::ThreadFiles as _;
 
@@ -35,8 +35,9 @@ pub(super) async fn run(
     // Copy the files first, so that the new thread always has them.
     let files = AgentFiles::of(app);
     files.copy_all(&row.thread, &ThreadId::new(&to)?).await?;
-    let state = thread.state(args.at.map(Seq)).await?;
-    let state: Json = state.map_or(Ok(Json::Null), |state| state.values.decode())?;
+    let found = thread.state(args.at.map(Seq)).await?;
+    let context = found.as_ref().and_then(|state| state.run.context.clone());
+    let state: Json = found.map_or(Ok(Json::Null), |state| state.values.decode())?;
     let mut other = agent.ui().in_copy(&state, &ThreadId::new(&to)?);
     if let Some(model) = &model {
         let update = agent.ui().with_model(&state, model);
@@ -44,7 +45,14 @@ pub(super) async fn run(
             update.with_context(|| format!("`{}` cannot resume with another model", row.graph))?;
         other = Some(merged(other, update));
     }
-    thread.copy_to(&to, args.at.map(Seq), other).await?;
+    let at = args.at.map(Seq);
+    match model.and(context).map(without_model).transpose()?.flatten() {
+        Some(context) => {
+            let other = other.unwrap_or_else(|| json!({}));
+            thread.copy_with_context(&to, at, other, context).await?
+        }
+        None => thread.copy_to(&to, at, other).await?,
+    };
     let copy = app.thread(agent, &to, Metadata::new())?;
     if let Some(answer) = &args.answer {
         // The copy raises the interrupt of its original again.
@@ -91,6 +99,16 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
+/// Returns the context of a run without the model that its caller chose, which would go before that of the state. `None` if it
+/// chose none.
+fn without_model(context: Value) -> anyhow::Result<Option<Json>> {
+    let mut context: Json = context.decode()?;
+    let removed = context
+        .as_object_mut()
+        .and_then(|fields| fields.remove("model"));
+    Ok(removed.map(|_| context))
+}
+
 /// Adds the fields of one update to those of another.
 fn merged(one: Option<Json>, other: Json) -> Json {
     match (one, other) {
@@ -99,5 +117,19 @@ fn merged(one: Option<Json>, other: Json) -> Json {
             Json::Object(one)
         }
         (_, other) => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_of_the_context_makes_way_for_that_of_the_copy() {
+        let without = |context: Json| without_model(Value::plain(&context).unwrap()).unwrap();
+        let chosen = json!({ "model": "script:a", "tone": "dry" });
+        assert_eq!(without(chosen), Some(json!({ "tone": "dry" })));
+        assert_eq!(without(json!({ "tone": "dry" })), None);
+        assert_eq!(without(json!("ada")), None);
     }
 }

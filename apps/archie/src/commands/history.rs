@@ -7,7 +7,7 @@ use archie_agent::layout::cut;
 use archie_agent::style::Face;
 use archie_agent::time_text::ago;
 use archie_agent::value_diff::value_line;
-use archie_agent::{Exit, Terminal, UsageTotal, each_entry};
+use archie_agent::{AgentUi, Exit, Terminal, UsageTotal, each_entry};
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::format::{Change, Entry, EntryKind, Stop};
 use superstep::{HistoryEntry, Seq};
@@ -24,9 +24,10 @@ pub(super) async fn run(
 ) -> anyhow::Result<Exit> {
     let (thread, row) = app.find(&args.thread).await?;
     let questions = questions::load(app, &row.thread).await?;
+    let agent = app.agent(&row.graph)?;
     let mut entries = Vec::new();
     each_entry(&*thread, Seq(0), |past| {
-        entries.push(EntrySummary::new(past, &questions));
+        entries.push(EntrySummary::new(past, &questions, agent.ui()));
         Ok(())
     })
     .await?;
@@ -71,7 +72,7 @@ struct EntrySummary {
 }
 
 impl EntrySummary {
-    fn new(past: &HistoryEntry, questions: &[ThreadQuestion]) -> Self {
+    fn new(past: &HistoryEntry, questions: &[ThreadQuestion], ui: &dyn AgentUi) -> Self {
         let entry = &past.entry;
         let mut spent = UsageTotal::default();
         spent.add_entry(past);
@@ -84,15 +85,13 @@ impl EntrySummary {
             .filter(|question| question.closed == Some(past.seq) && question.answer.is_some())
             .collect();
         let writes = writes_of(entry);
-        let mut lines = beginning(entry);
+        let mut lines = beginning(entry, ui);
         lines.extend(answered.iter().flat_map(|question| answer_lines(question)));
-        lines.extend(writes.iter().map(|(node, fields)| {
-            let line = match fields.is_empty() {
-                true => format!("{node} ran"),
-                false => format!("{node} wrote {}", shown_fields(fields)),
-            };
-            (Face::Plain, line)
-        }));
+        let steps = writes
+            .iter()
+            .map(|(node, fields)| step_line(node, fields, ui));
+        let steps = steps.filter(|line| !line.is_empty());
+        lines.extend(steps.map(|line| (Face::Plain, line)));
         lines.extend(failures(entry));
         lines.extend(asked.iter().map(|question| {
             let text = cut(&question.text, TEXT_COLUMNS);
@@ -130,12 +129,15 @@ impl EntrySummary {
 }
 
 /// Returns how an entry begins: with an input, as a copy, or with an update from outside.
-fn beginning(entry: &Entry) -> Vec<(Face, String)> {
+fn beginning(entry: &Entry, ui: &dyn AgentUi) -> Vec<(Face, String)> {
     let lines = entry.changes.iter().filter_map(|change| match change {
         Change::FrameOpened(opened) if entry.kind == EntryKind::Input => {
             let input: Json = opened.input.as_ref()?.decode().ok()?;
-            let fields: Fields = input.as_object()?.clone().into_iter().collect();
-            Some(format!("started with {}", shown_fields(&fields)))
+            let text = match ui.describe_input(&input) {
+                Some(text) => cut(&text, TEXT_COLUMNS),
+                None => shown_fields(&input.as_object()?.clone().into_iter().collect()),
+            };
+            Some(format!("started with {text}"))
         }
         Change::Forked(forked) => Some(match &forked.thread {
             Some(thread) => format!("copied from {thread} at entry {}", forked.seq.0),
@@ -149,6 +151,17 @@ fn beginning(entry: &Entry) -> Vec<(Face, String)> {
         _ => None,
     });
     lines.map(|line| (Face::Plain, line)).collect()
+}
+
+/// Returns what a node did: in the words of its agent, or else its name and the fields that it wrote. Empty if there is nothing
+/// to say.
+fn step_line(node: &str, fields: &Fields, ui: &dyn AgentUi) -> String {
+    let update = Json::Object(fields.clone().into_iter().collect());
+    match ui.describe_step(node, &update) {
+        Some(text) => cut(&text, TEXT_COLUMNS),
+        None if fields.is_empty() => format!("{node} ran"),
+        None => format!("{node} wrote {}", shown_fields(fields)),
+    }
 }
 
 fn answer_lines(question: &ThreadQuestion) -> Vec<(Face, String)> {

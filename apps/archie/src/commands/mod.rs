@@ -30,7 +30,9 @@ pub mod serve;
 pub mod setup;
 pub mod sheet;
 mod sheet_diff;
+mod size;
 mod studio;
+mod test;
 mod threads;
 mod trace;
 mod undo;
@@ -118,12 +120,14 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Eval(args) => eval::run(args, app, terminal).await,
         Command::Backup(args) => backup::run(args, app, terminal).await,
         Command::Erase(args) => erase::run(args, app, terminal).await,
+        Command::Size(args) => size::run(args, app, terminal).await,
         Command::Audit(_)
         | Command::Demo(_)
         | Command::Keys(_)
         | Command::New(_)
         | Command::Serve(_)
         | Command::Studio(_)
+        | Command::Test(_)
         | Command::Worker(_)
         | Command::Completions { .. } => {
             anyhow::bail!("this command is not for an open store")
@@ -144,6 +148,7 @@ pub fn without_home(
         Command::Keys(args) => keys::run(args, settings, &Console::new()),
         Command::Serve(args) => serve::run(args, settings, makers, &Console::new(), &|_| {}),
         Command::Studio(args) => studio::run(args, settings, makers, &Console::new()),
+        Command::Test(args) => test::run(args, makers, &Console::new()),
         Command::Worker(args) => worker::run(args, settings, makers, &Console::new()),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -41,7 +41,7 @@ pub(super) fn run(
     if let Some(warning) = open_files::raise_limit() {
         print_error(&warning);
     }
-    let mut settings = settings.clone();
+    let mut settings = settings.allowing(&args.allow_model);
     if let Some(files) = &args.files {
         settings.files.clone_from(files);
     }
@@ -94,6 +94,21 @@ fn read_retention(file: &Path) -> anyhow::Result<RetentionPolicy> {
     let text = text.with_context(|| format!("cannot read the retention policy {shown}"))?;
     let read = RetentionPolicy::from_json(&text);
     read.with_context(|| format!("the retention policy {shown} is not valid"))
+}
+
+/// Opens the models that callers may choose, so that none of them fails in a run that was accepted.
+fn check_models(app: &App) -> anyhow::Result<()> {
+    // On a cluster, the workers open the models, and they have the keys.
+    if app.settings.engine != Engine::Local {
+        return Ok(());
+    }
+    for model in &app.settings.models {
+        let opened = app.models.get(model);
+        opened.with_context(|| {
+            format!("callers may choose the model `{model}`, but it cannot be opened")
+        })?;
+    }
+    Ok(())
 }
 
 /// Exits with a usage error if other machines could reach the agents without authentication.
@@ -202,6 +217,7 @@ async fn serve(
     queue_lost: impl Future<Output = ()>,
 ) -> anyhow::Result<Exit> {
     let args = served.args;
+    check_models(&app)?;
     let listener = tokio::net::TcpListener::bind(args.listen).await;
     let listener = listener.with_context(|| format!("cannot listen at {}", args.listen))?;
     let mut server = server_of(&app, registry)

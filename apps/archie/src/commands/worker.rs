@@ -59,7 +59,7 @@ async fn serve(
         Settings {
             // A worker runs threads itself instead of sending requests to the cluster.
             engine: Engine::Local,
-            ..settings.clone()
+            ..settings.allowing(&args.allow_model)
         },
         makers,
     )

@@ -432,6 +432,25 @@ fn a_backup_is_a_store_of_its_own() {
 }
 
 #[test]
+fn the_size_of_threads_is_summed_up() {
+    let workdir = paused();
+    let by = |what: &str| workdir.json(&["size", "--by", what, "--json"]);
+    let (threads, graphs, tenants) = (by("thread"), by("graph"), by("tenant"));
+    assert_eq!(threads[0]["thread"], workdir.thread());
+    assert_eq!(graphs[0]["graph"], "analyze");
+    assert_eq!(tenants[0]["tenant"], "");
+    for rows in [&threads, &graphs, &tenants] {
+        assert_eq!(rows.as_array().unwrap().len(), 1);
+        assert_eq!(rows[0]["threads"], 1);
+        assert_eq!(rows[0]["bytes"], threads[0]["bytes"]);
+    }
+    assert!(threads[0]["entries"]["bytes"].as_u64() > Some(0));
+    assert!(threads[0]["interrupts"]["count"].as_u64() > Some(0));
+    let shown = workdir.run(&["size"], "");
+    assert!(shown.out().contains("analyze  1 thread"), "{shown:?}");
+}
+
+#[test]
 fn any_agent_is_started_with_json() {
     let workdir = Workdir::scripted(&json!([{"at": "initial", "text": "Is ordering required?"}]));
     let input = json!({ "userInput": "analyze: x", "modelName": "script:script.json" }).to_string();

@@ -19,15 +19,15 @@ use crate::sheet::kit::{place, sales};
 use crate::sheet::{counting, with_sales};
 
 /// A caller of the real server, with a thread of its own.
-struct Caller {
+pub(crate) struct Caller {
     url: String,
-    thread: String,
+    pub(crate) thread: String,
     agent: &'static str,
     client: reqwest::Client,
 }
 
 impl Caller {
-    async fn new(server: &ServeProcess, agent: &'static str) -> Self {
+    pub(crate) async fn new(server: &ServeProcess, agent: &'static str) -> Self {
         let client = reqwest::Client::new();
         let url = format!("http://{}", server.address);
         let created = client.post(format!("{url}/threads")).json(&json!({}));
@@ -55,7 +55,7 @@ impl Caller {
         format!("{}/superstep/threads/{}/files{path}", self.url, self.thread)
     }
 
-    async fn upload(&self, path: &str, bytes: impl Into<Vec<u8>>) {
+    pub(crate) async fn upload(&self, path: &str, bytes: impl Into<Vec<u8>>) {
         let sent = self.client.put(self.file(&format!("/{path}")));
         let sent = sent.body(bytes.into()).send().await.unwrap();
         assert_eq!(sent.status(), 200, "{path}");
@@ -68,7 +68,7 @@ impl Caller {
         got.bytes().await.unwrap().to_vec()
     }
 
-    async fn text(&self, path: &str) -> String {
+    pub(crate) async fn text(&self, path: &str) -> String {
         String::from_utf8(self.fetch(path).await).unwrap()
     }
 
@@ -80,7 +80,7 @@ impl Caller {
         paths.map(str::to_owned).collect()
     }
 
-    async fn wait(&self, mut body: Json) -> Json {
+    pub(crate) async fn wait(&self, mut body: Json) -> Json {
         body["assistant_id"] = json!(self.agent);
         let url = format!("{}/threads/{}/runs/wait", self.url, self.thread);
         let sent = self.client.post(url).json(&body).timeout(PATIENCE).send();
@@ -90,12 +90,40 @@ impl Caller {
     }
 
     /// Starts a run, and returns what a person is asked.
-    async fn begin(&self, input: Json) -> Json {
+    pub(crate) async fn begin(&self, input: Json) -> Json {
         asked(&self.wait(json!({ "input": input })).await)
     }
 
-    async fn answer(&self, answer: Json) -> Json {
+    pub(crate) async fn answer(&self, answer: Json) -> Json {
         self.wait(json!({ "command": { "resume": answer } })).await
+    }
+
+    /// Sends a run and returns the status and the body of the reply.
+    pub(crate) async fn try_wait(&self, mut body: Json) -> (u16, Json) {
+        body["assistant_id"] = json!(self.agent);
+        let url = format!("{}/threads/{}/runs/wait", self.url, self.thread);
+        let sent = self.client.post(url).json(&body).timeout(PATIENCE).send();
+        let sent = sent.await.unwrap();
+        (sent.status().as_u16(), sent.json().await.unwrap())
+    }
+
+    /// Reads something of the thread, such as `/state`; of our own endpoints with `/superstep` before it.
+    pub(crate) async fn get(&self, before: &str, after: &str) -> Json {
+        let url = format!("{}{before}/threads/{}{after}", self.url, self.thread);
+        let got = self.client.get(url).send().await.unwrap();
+        assert!(got.status().is_success(), "{}", got.text().await.unwrap());
+        got.json().await.unwrap()
+    }
+
+    /// Returns the newest checkpoint after which this node runs.
+    pub(crate) async fn checkpoint_before(&self, node: &str) -> String {
+        let url = format!("{}/threads/{}/history", self.url, self.thread);
+        let got = self.client.post(url).json(&json!({ "limit": 100 }));
+        let history: Vec<Json> = got.send().await.unwrap().json().await.unwrap();
+        let found = history.iter().find(|state| state["next"] == json!([node]));
+        let found = found.unwrap_or_else(|| panic!("nothing runs `{node}`: {history:?}"));
+        let checkpoint = found["checkpoint"]["checkpoint_id"].as_str();
+        checkpoint.unwrap().to_owned()
     }
 
     async fn delete(&self) {

@@ -118,6 +118,27 @@ fn a_draft_is_edited_in_the_editor_and_the_change_is_shown_before_it_is_sent() {
 }
 
 #[test]
+fn an_argument_that_the_call_lacks_is_added_in_the_editor() {
+    let (workdir, _) = one_draft("On Friday.");
+    let adds = "grep -q '^#     a list: Who else has a copy' \"$1\" || exit 1
+        sed -i 's/^# additional_recipients:/additional_recipients: carl@example.com/' \"$1\"";
+    let workdir = with_editor(workdir, adds);
+    let terminal = inbox(&workdir, "one", [80, 24]);
+    terminal.until("read in full");
+    terminal.presses("e");
+    let screen = terminal.until("send it with these changes?");
+    assert!(screen.contains("additional_recipients:"), "{screen}");
+    assert!(screen.contains("+ carl@example.com"), "{screen}");
+    terminal.presses("Enter");
+    // It leaves the conversation, which is asked about once more.
+    terminal.until("there is a new question");
+    let items = workdir.json(&["inbox", "--json"]);
+    assert_eq!(items[0]["kind"], "confirmation", "{items}");
+    assert!(items.to_string().contains("carl@example.com"), "{items}");
+    assert!(sent(&workdir).is_empty());
+}
+
+#[test]
 fn what_was_typed_into_a_form_that_cannot_be_read_is_there_again() {
     let (workdir, _) = one_draft("On Friday.");
     let twice = "if grep -q '^bogus' \"$1\"; then sed -i '/^bogus/d' \"$1\"

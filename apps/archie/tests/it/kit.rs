@@ -48,6 +48,23 @@ impl Workdir {
         self
     }
 
+    /// Another folder with the same content.
+    pub(crate) fn copy(&self) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let content = self.path(".");
+        let copied = Command::new("cp")
+            .arg("-a")
+            .arg(content)
+            .arg(folder.path())
+            .status();
+        assert!(copied.unwrap().success());
+        Self {
+            folder,
+            model: self.model.clone(),
+            environment: self.environment.clone(),
+        }
+    }
+
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -227,6 +244,7 @@ pub(crate) fn same(text: &str, home: &Path) -> String {
 pub(crate) fn settings(folder: &Path) -> Settings {
     Settings {
         model: None,
+        models: Vec::new(),
         openai_base_url: None,
         store: Store::Sqlite(folder.join("threads.db")),
         engine: Engine::Local,

@@ -480,6 +480,38 @@ fn killed_during_a_call_it_asks_about_the_call_and_does_not_repeat_it() {
 }
 
 #[test]
+fn a_server_that_is_killed_during_a_call_of_analyze_is_started_again_for_the_next() {
+    let replies = json!([
+        calls(
+            "trigger-long-running-operation",
+            json!({ "duration": 60, "steps": 60 })
+        ),
+        calls("echo", json!({ "message": "hello" })),
+        asks(),
+    ]);
+    let person = Person::with(&replies, json!({}));
+    person.accept();
+    // The person allows the call, finds out that it happened, and allows the next one.
+    let answers = "accept\n{\"type\": \"happened\", \"result\": \"all is well\"}\naccept\n";
+    let process = person.workdir.start(ANALYZE, answers);
+    person.until_called();
+    person.kill_server();
+    let ended = process.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    let called = person.called();
+    assert_eq!(called, ["trigger-long-running-operation", "echo"]);
+    assert_eq!(person.starts(), 2);
+    let asked = person.item()["request"].to_string();
+    assert!(asked.contains("Is that enough?"), "{asked}");
+    let thread = person.workdir.thread();
+    let state = person
+        .workdir
+        .json(&["show", &thread, "--json"])
+        .to_string();
+    assert!(state.contains("Echo: hello"), "{state}");
+}
+
+#[test]
 fn a_question_of_the_server_is_in_the_inbox_and_its_answer_reaches_it() {
     let replies = json!([calls("trigger-elicitation-request", json!({})), asks()]);
     let person = Person::with(&replies, json!({ "questions": 1 }));

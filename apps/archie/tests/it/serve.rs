@@ -1154,7 +1154,7 @@ impl ServeProcess {
     }
 
     /// Starts the program that this command runs, with further options.
-    fn with(command: Command, options: &[&str]) -> Self {
+    pub(crate) fn with(command: Command, options: &[&str]) -> Self {
         Self::by("serve", command, options)
     }
 
@@ -1176,7 +1176,7 @@ impl ServeProcess {
     }
 
     /// Sends a request with these headers, and returns the status of the reply.
-    fn status(&self, request: &str, headers: &[(&str, &str)]) -> u16 {
+    pub(crate) fn status(&self, request: &str, headers: &[(&str, &str)]) -> u16 {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let headers = headers.iter();

@@ -1,5 +1,6 @@
 //! What every command says: its help, its output into a pipe and in a terminal, its JSON. A change of any of them is seen.
 
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use clap::CommandFactory;
@@ -44,6 +45,62 @@ pub(crate) fn in_terminal(workdir: &Workdir, args: &[&str]) -> String {
 
 /// Every byte that is written to a terminal.
 pub(crate) fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32) -> String {
+    written_with(workdir, args, columns, &[])
+}
+
+/// Every byte that is written to a terminal, with further variables in the environment.
+pub(crate) fn written_with(
+    workdir: &Workdir,
+    args: &[&str],
+    columns: u32,
+    environment: &[(&str, &str)],
+) -> String {
+    let mut script = in_script(workdir, args, columns, environment);
+    let shown = script.stdin(Stdio::null()).output();
+    String::from_utf8_lossy(&shown.unwrap().stdout).into_owned()
+}
+
+/// The same for a command that goes on until Ctrl-C, which is pressed when this is on the screen.
+pub(crate) fn written_until(
+    text: &str,
+    workdir: &Workdir,
+    args: &[&str],
+    columns: u32,
+    environment: &[(&str, &str)],
+) -> String {
+    let mut script = in_script(workdir, args, columns, environment);
+    script.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut process = script.spawn().unwrap();
+    let mut keys = process.stdin.take().unwrap();
+    let mut output = process.stdout.take().unwrap();
+    let (mut written, mut is_pressed) = (Vec::new(), false);
+    let mut bytes = [0; 4_096];
+    loop {
+        let count = output.read(&mut bytes).unwrap();
+        if count == 0 {
+            break;
+        }
+        written.extend_from_slice(&bytes[..count]);
+        if !is_pressed && String::from_utf8_lossy(&written).contains(text) {
+            keys.write_all(CTRL_C).unwrap();
+            is_pressed = true;
+        }
+    }
+    process.wait().unwrap();
+    let written = String::from_utf8_lossy(&written).into_owned();
+    assert!(is_pressed, "{text:?} never came: {written}");
+    written
+}
+
+const CTRL_C: &[u8] = b"\x03";
+
+/// The program in a terminal of so many columns.
+fn in_script(
+    workdir: &Workdir,
+    args: &[&str],
+    columns: u32,
+    environment: &[(&str, &str)],
+) -> Command {
     let program = workdir.command();
     let words = args.iter().map(|word| format!("'{word}'"));
     let words: Vec<_> = std::iter::once(program.get_program().to_str().unwrap().to_owned())
@@ -63,8 +120,8 @@ pub(crate) fn written_to_terminal(workdir: &Workdir, args: &[&str], columns: u32
             .get_envs()
             .filter_map(|(name, value)| Some((name, value?))),
     );
-    let shown = script.stdin(Stdio::null()).output();
-    String::from_utf8_lossy(&shown.unwrap().stdout).into_owned()
+    script.envs(environment.iter().copied());
+    script
 }
 
 /// Without colours, moves of the cursor and what a spinner drew.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::kit::Workdir;
+use crate::mail::kit::{mail, mbox};
 use crate::model_server::{Fault, ModelServer};
 use crate::tmux::{LOOK, PATIENCE, Terminal};
 
@@ -445,6 +446,54 @@ fn whole() -> String {
     format!("{head}{text}data: {end}\n\ndata: [DONE]\n\n")
 }
 
+/// A terminal in which mail is ingested, and which stays.
+fn ingesting(workdir: &Workdir, mails: &[&str]) -> Terminal {
+    let mails = mails.iter().map(|id| {
+        let subject = format!("Question {id}");
+        mail(id, "Bob <bob@example.com>", &subject, "When?")
+    });
+    let mails: Vec<_> = mails.collect();
+    std::fs::write(workdir.path("mbox"), mbox(&mails)).unwrap();
+    let program = env!("CARGO_BIN_EXE_archie");
+    let script = "\"$0\" mail ingest ./mbox; echo ended with $?; read wait";
+    Terminal::open_with(workdir, &["sh", "-c", script, program])
+}
+
+#[test]
+fn ingesting_mail_shows_which_mail_it_works_on_and_since_when() {
+    let server = ModelServer::start(Fault::Slow(Duration::from_millis(1_200)));
+    let workdir = Workdir::with_model("openai:m").with_environment("OPENAI_BASE_URL", &server.url);
+    let terminal = ingesting(&workdir, &["a@x", "b@x"]);
+    // The time goes on while the model writes.
+    terminal.until("mail 1 of 2: Question a@x · 1 s");
+    terminal.until("mail 1 of 2: Question a@x · 2 s");
+    let screen = terminal.until("mail 2 of 2: Question b@x");
+    assert!(!screen.contains("mail 1 of 2"), "{screen}");
+    let screen = terminal.until("ended with 0");
+    assert!(!screen.contains("of 2: Question"), "{screen}");
+    for id in ["a@x", "b@x"] {
+        let line = format!("\"Question {id}");
+        assert_eq!(screen.matches(&line).count(), 1, "{screen}");
+    }
+}
+
+#[test]
+fn what_is_said_about_a_model_that_is_down_does_not_mix_with_the_progress_of_ingesting() {
+    let workdir = Workdir::with_model("openai:m")
+        .with_environment("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    let terminal = ingesting(&workdir, &["a@x"]);
+    let screen = terminal.until("ended with 1");
+    let said: Vec<_> = screen
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| line.contains("asking again"))
+        .collect();
+    let attempts = [2, 3, 4].map(|attempt| format!("asking again ({attempt} of 4)"));
+    assert_eq!(said, attempts, "{screen}");
+    // Once as the reason of the first attempt, and once as that of the mail's failure.
+    assert_eq!(screen.matches("was not reached").count(), 2, "{screen}");
+}
+
 #[test]
 fn after_a_stream_that_broke_the_whole_answer_is_on_a_line_of_its_own() {
     let workdir = Workdir::with_model("openai:breaking")
@@ -453,7 +502,7 @@ fn after_a_stream_that_broke_the_whole_answer_is_on_a_line_of_its_own() {
     terminal.shows(PROMPT);
     terminal.types("analyze --query \"Choose a queue\" --inputs ./notes");
     let screen = terminal.shows(ASKS);
-    assert!(screen.contains("asking again)"), "{screen}");
+    assert!(screen.contains("asking again (2 of 4)"), "{screen}");
     let is_whole = |line: &str| line.trim_end() == "Agent: Is ordering required?";
     assert!(screen.lines().any(is_whole), "{screen}");
     assert!(!screen.contains("Is ordeIs ordering"), "{screen}");

@@ -39,7 +39,7 @@ impl SlowLog {
 impl Checkpointer for SlowLog {
     forward! { through slowly: entries }
     forward! { create annotate save record answer request_cancel copy prune expire import delete forget }
-    forward! { load load_at glance unfinished renew threads count_threads interrupts overdue expired export }
+    forward! { load load_at glance unfinished renew threads count_threads sizes interrupts overdue expired export }
 }
 
 /// A terminal that somebody watches, and that keeps what was printed, in order.

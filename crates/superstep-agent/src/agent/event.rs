@@ -62,6 +62,12 @@ pub enum AgentEvent<'a> {
     Again {
         /// Reason of the failure.
         why: Cow<'a, str>,
+        /// Number of the attempt that follows, from 2. 0 if a worker of an older version makes it.
+        #[serde(default)]
+        attempt: u32,
+        /// Highest number of attempts.
+        #[serde(default)]
+        attempts_max: u32,
     },
     /// The model has finished a streamed answer.
     ModelEnded {
@@ -205,7 +211,11 @@ mod tests {
                 seconds: 36.5,
                 tokens_max: Some(512),
             },
-            AgentEvent::Again { why: "cut".into() },
+            AgentEvent::Again {
+                why: "cut".into(),
+                attempt: 2,
+                attempts_max: 4,
+            },
             AgentEvent::progress("reading"),
         ]
     }
@@ -237,6 +247,18 @@ mod tests {
             let read: AgentEvent<'_> = serde_json::from_str(&json).expect("it is read");
             assert_eq!(read, event, "{json}");
         }
+    }
+
+    #[test]
+    fn an_event_of_an_older_worker_is_read() {
+        let read: AgentEvent<'_> =
+            serde_json::from_str(r#"{"event":"again","why":"cut"}"#).expect("it is read");
+        let again = AgentEvent::Again {
+            why: "cut".into(),
+            attempt: 0,
+            attempts_max: 0,
+        };
+        assert_eq!(read, again);
     }
 
     #[test]

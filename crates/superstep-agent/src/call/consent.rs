@@ -1,7 +1,7 @@
 //! Approval of a call: whether it is needed, and what the answer allows.
 
 use serde::Deserialize;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 use superstep_core::label::{Label, Labels, Verdict};
 use superstep_core::{Interrupt, NodeError, schema};
 
@@ -189,7 +189,7 @@ fn question(
         .into_iter()
         .flatten()
         .collect();
-    let request = json!({
+    let mut request = json!({
         "action_request": wanted.action_request(args),
         "config": approval.config(),
         "description": said.join("\n\n"),
@@ -197,6 +197,10 @@ fn question(
         "labels": wanted.labels,
         "digest": digest,
     });
+    let optional = optional_args(&wanted.tool.spec.schema, args);
+    if approval.allows_edit() && !optional.is_empty() {
+        request["optional_args"] = Json::Object(optional);
+    }
     let question = Interrupt::new(key, request)
         .kind("approval")
         .schema(approval.schema());
@@ -206,6 +210,15 @@ fn question(
             .or_answer(json!({ "type": "expired" })),
         None => question,
     }
+}
+
+/// Returns the schemas of the arguments that the tool takes and the call does not have.
+fn optional_args(schema: &Json, args: &Json) -> Map<String, Json> {
+    let all = schema["properties"].as_object().into_iter().flatten();
+    let missing = all.filter(|(name, _)| args.get(name.as_str()).is_none());
+    missing
+        .map(|(name, schema)| (name.clone(), schema.clone()))
+        .collect()
 }
 
 /// Returns the edited arguments, if they fit the tool's schema.

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use superstep::{
     Clock, DriveError, Memory, NodeError, Outcome, RunResult, Runtime, Thread, Timestamp,
@@ -224,6 +226,52 @@ async fn an_edit_that_breaks_the_schema_or_changes_the_tool_is_not_taken() {
     let stopped = answer(&thread, &stopped, "one", json!({ "type": "accept" })).await;
     assert_eq!(stopped.outcome, Outcome::Finished);
     assert_eq!(done.all(), ["mail to Ada"]);
+}
+
+/// Arguments of which one may be left out.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Letter {
+    note: String,
+    /// Who gets a copy.
+    #[serde(default)]
+    copies: Vec<String>,
+}
+
+#[tokio::test]
+async fn an_argument_that_the_call_lacks_is_named_and_can_be_added() {
+    let written = Arc::new(Mutex::new(Vec::new()));
+    let writes = |approval: Approval| {
+        let written = written.clone();
+        let mail = tool("mail", "Writes.", move |letter: Letter, _| {
+            let written = written.clone();
+            async move {
+                written.lock().unwrap().push(letter.copies.join(", "));
+                Ok("written")
+            }
+        });
+        mail.approved_by_a_person(approval)
+    };
+    let calls = || asks(json!([{ "id": "one", "name": "mail", "args": { "note": "to Ada" } }]));
+    let runtime = Runtime::new(Memory::default());
+    let may_edit = thread(&runtime, calls(), vec![writes(Approval::always())]);
+    let stopped = may_edit.start(AgentState::ask("go")).await.unwrap();
+    let optional = request(&questions(&stopped)[0])["optional_args"].clone();
+    let names: Vec<_> = optional.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["copies"]);
+    assert_eq!(optional["copies"]["description"], "Who gets a copy.");
+    let edit = json!({ "type": "edit", "args": { "note": "to Ada", "copies": ["Bob"] } });
+    let stopped = answer(&may_edit, &stopped, "one", edit).await;
+    assert_eq!(stopped.outcome, Outcome::Finished);
+    assert_eq!(*written.lock().unwrap(), ["Bob"]);
+
+    let runtime = Runtime::new(Memory::default());
+    let fixed = Approval::always().without_edit();
+    let fixed = thread(&runtime, calls(), vec![writes(fixed)]);
+    let stopped = fixed.start(AgentState::ask("go")).await.unwrap();
+    assert_eq!(
+        request(&questions(&stopped)[0])["optional_args"],
+        Json::Null
+    );
 }
 
 #[tokio::test]

@@ -63,6 +63,8 @@ impl Fragments {
             fragment(0, "{\"no"),
             Chunk::Again {
                 why: "cut".to_owned(),
+                attempt: 2,
+                attempts_max: 4,
             },
             Chunk::Reasoning("where?".to_owned()),
             Chunk::Text("I ".to_owned()),

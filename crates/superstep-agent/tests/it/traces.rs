@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use insta::assert_snapshot;
 use serde_json::{Value as Json, json};
-use superstep::Timestamp;
 use superstep::checkpoint::Checkpointer;
+use superstep::checkpoint::format::Change;
 use superstep::prelude::*;
 use superstep::trace::{CallSpan, Span, SpanId, SpanKind, Trace};
+use superstep::{Seq, Timestamp};
 use superstep_agent::trace::{AgentTrace, MODEL, TOOL, fields};
-use superstep_agent::{Agent, AgentState, tool};
+use superstep_agent::{Agent, AgentState, RecordedReply, tool};
 use superstep_core::store::MemoryStore;
 use superstep_llm::Script;
 
@@ -84,6 +85,37 @@ async fn calls_are_in_the_trace_with_tokens_costs_and_classes() {
         .filter_map(|call| call.error.as_deref())
         .collect();
     assert_eq!(errors, ["the line is busy"]);
+}
+
+#[tokio::test]
+async fn the_log_keeps_the_reply_of_a_call_and_the_trace_does_not_show_it() {
+    let graph = graph(model());
+    let thread = Runtime::new(Memory::default()).thread(&graph, "t").unwrap();
+    thread.start(AgentState::ask("go")).await.unwrap();
+    let entries = thread.history(Seq(0), 100).await.unwrap();
+    let changes = entries.iter().flat_map(|past| &past.entry.changes);
+    let writes = changes.filter_map(|change| match change {
+        Change::FrameAdvanced(advanced) => Some(&advanced.writes),
+        _ => None,
+    });
+    let events = writes.flatten().flat_map(|write| &write.events);
+    let calls = events.filter_map(|event| event.decode::<CallSpan>().ok());
+    let results = calls.filter(|call| call.span == MODEL);
+    let replies: Vec<RecordedReply> = results
+        .map(|call| serde_json::from_value(call.result.unwrap()).unwrap())
+        .collect();
+    let [recorded] = &replies[..] else {
+        panic!("one call was made: {replies:?}");
+    };
+    assert_eq!(recorded.label, "model");
+    assert_eq!(recorded.model.to_string(), "script:shop");
+    assert_eq!(recorded.reply.usage.unwrap().output_tokens, 20);
+    assert_eq!(recorded.reply.answer.tool_calls.len(), 3);
+    let trace = serde_json::to_string(&thread.trace().await.unwrap()).unwrap();
+    assert!(
+        trace.contains("chat shop") && !trace.contains("rain"),
+        "{trace}"
+    );
 }
 
 /// Calls that earlier versions stored are read, and written in the same bytes.

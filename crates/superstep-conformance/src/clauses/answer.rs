@@ -666,6 +666,64 @@ async fn accepted_without_a_trace(
     Ok(())
 }
 
+pub(super) async fn answers_are_in_what_is_loaded_with_them(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.pause(&[1, 2])).await?;
+    let given = [answer(1, json!("yes"))];
+    // The second time they are stored already, and the third time there is nothing to store.
+    let calls: [&[Answer]; 3] = [&given, &given, &[]];
+    for answers in calls {
+        let loaded = db.answer_and_load(&owner.thread, answers).await?;
+        let shown = loaded.clone().unwrap_or_default();
+        ensure_eq!(shown.head.answers, 1, "answers in the head that was loaded");
+        let stored = shown.interrupts.into_iter().map(|row| row.answer);
+        ensure_eq!(
+            stored.collect::<Vec<_>>(),
+            vec![Some(given[0].body.clone()), None],
+            "the answers that were loaded"
+        );
+        let alone = db.load(&owner.thread).await?;
+        ensure_eq!(
+            format!("{loaded:?}"),
+            format!("{alone:?}"),
+            "the thread that was loaded with its answers"
+        );
+    }
+    Ok(())
+}
+
+pub(super) async fn refused_answers_load_nothing(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    owner.save(db, owner.pause(&[1, 2])).await?;
+    db.answer(&owner.thread, &[answer(1, json!("first"))])
+        .await?;
+    let before = dump(db, &owner.thread).await?;
+    let late = [answer(2, json!("yes")), answer(1, json!("second"))];
+    ensure_refused!(
+        db.answer_and_load(&owner.thread, &late).await,
+        NotOpen { .. },
+        "answers of which one is late"
+    );
+    let twice = [answer(2, json!("yes")), answer(2, json!("yes"))];
+    ensure_refused!(
+        db.answer_and_load(&owner.thread, &twice).await,
+        NotOpen { .. },
+        "one question twice in a call"
+    );
+    ensure_eq!(
+        dump(db, &owner.thread).await?,
+        before,
+        "the thread after refused answers"
+    );
+    let gone = thread("gone");
+    ensure_refused!(
+        db.answer_and_load(&gone, &[answer(1, json!(1))]).await,
+        NotOpen { .. } | NoThread { .. },
+        "an answer to no thread"
+    );
+    Ok(())
+}
+
 async fn refused_without_a_trace(
     db: &dyn Checkpointer,
     thread: &ThreadId,

@@ -500,6 +500,7 @@ pub(super) async fn tick_moves_the_cron_and_stores_its_run(db: &dyn Registry) ->
     ensure_eq!(db.fire_cron(&tick).await?, stored(&[]), "the tick");
     let moved = CronRow {
         next: Some(later(120)),
+        last_tick: row.next,
         ..row
     };
     let found = db.cron("acme", moved.id).await?;
@@ -595,6 +596,7 @@ pub(super) async fn racing_ticks_make_one_run(db: &dyn Registry) -> Verdict {
         ensure_eq!(fired, 1, "ticks fired in round {round}");
         let runs: BTreeSet<u8> = listed(db, all_runs("")).await?.into_iter().collect();
         ensure_eq!(runs.len(), usize::from(round) + 1, "runs after the round");
+        row.last_tick = row.next;
         row.next = Some(next);
         let found = db.cron("", row.id).await?;
         ensure_eq!(found.as_ref(), Some(&row), "the cron after round {round}");
@@ -659,6 +661,10 @@ pub(super) async fn failed_tick_says_why_until_the_next_run(db: &dyn Registry) -
             _ => false,
         };
         ensure!(is_as_wanted, "the tick before {next} did {fired:?}");
+        // A tick without a run leaves the last run as it was.
+        if run.is_some() {
+            row.last_tick = row.next;
+        }
         row.next = Some(later(next));
         row.error = error;
         let found = db.cron("", row.id).await?;
@@ -676,7 +682,11 @@ pub(super) async fn last_tick_is_the_last(db: &dyn Registry) -> Verdict {
         ..tick_of(&row, None)?
     };
     ensure_eq!(db.fire_cron(&tick).await?, stored(&[]), "the last tick");
-    let ended = CronRow { next: None, ..row };
+    let ended = CronRow {
+        next: None,
+        last_tick: row.next,
+        ..row
+    };
     let found = db.cron("", ended.id).await?;
     ensure_eq!(found, Some(ended), "the cron after its last tick");
     let end_of_time = Timestamp(i64::MAX);

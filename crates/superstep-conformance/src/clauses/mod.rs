@@ -22,6 +22,7 @@ mod refusal;
 mod registry;
 mod search;
 mod security;
+mod sizes;
 mod sql;
 mod store;
 mod threads;
@@ -209,7 +210,9 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         run_that_ends_is_told_no_answers,
         retry_of_a_pause_is_told_as_before,
         closed_answers_are_not_told,
-        answer_that_races_a_pause_is_not_lost;
+        answer_that_races_a_pause_is_not_lost,
+        answers_are_in_what_is_loaded_with_them,
+        refused_answers_load_nothing;
     glance:
         glance_at_no_thread_is_none,
         glance_shows_where_a_thread_stands,
@@ -263,6 +266,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         endless_lifetime_is_never_over,
         running_thread_does_not_expire,
         expired_spans_tenants_and_stops_at_the_limit,
+        expired_by_page,
         copy_takes_the_lifetime,
         archive_has_no_lifetime,
         deleted_thread_has_no_lifetime,
@@ -275,6 +279,10 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         pages_of_every_order_have_no_gaps,
         count_is_of_all_pages,
         tenants_are_apart_in_rows;
+    sizes:
+        sizes_are_those_of_what_is_stored,
+        sizes_are_of_one_tenant_or_thread,
+        sizes_by_page;
     search:
         search_follows_the_values,
         search_follows_a_status_without_a_listing,
@@ -547,6 +555,8 @@ const NODE_CACHE: &[Clause<dyn NodeCache>] = clauses! {
         result_is_found_until_it_expires,
         put_replaces_a_result_and_its_end,
         clear_forgets_what_begins_so_and_nothing_else,
+        clear_tenant_forgets_the_results_of_one_tenant,
+        sweep_deletes_what_has_expired,
         hostile_and_long_keys_are_only_keys;
 };
 

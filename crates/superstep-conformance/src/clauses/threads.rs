@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 use superstep_core::checkpoint::AtLifetimeEnd::{Delete, KeepLatest};
 use superstep_core::checkpoint::{
-    AtLifetimeEnd, Checkpointer, Commit, Head, Metadata, NewThread, Page, Status, ThreadAnnotation,
-    ThreadLifetime, ThreadQuery, ThreadRow, ThreadSort,
+    AtLifetimeEnd, Checkpointer, Commit, ExpiredThread, Head, Metadata, NewThread, Page, Status,
+    ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, ThreadSort,
 };
 use superstep_core::error::CheckpointError::Fenced;
 use superstep_core::registry::json_contains;
@@ -457,7 +457,7 @@ pub(super) async fn running_thread_does_not_expire(db: &dyn Checkpointer) -> Ver
         "what is over of threads in every status"
     );
     let before = dump(db, &thread("idle")).await?;
-    db.expired(Timestamp(9_000), 10).await?;
+    db.expired(Timestamp(9_000), None, 10).await?;
     ensure_eq!(
         dump(db, &thread("idle")).await?,
         before,
@@ -480,12 +480,50 @@ pub(super) async fn expired_spans_tenants_and_stops_at_the_limit(db: &dyn Checkp
         }
     }
     for (limit, wanted) in [(0, 0), (2, 2), (6, 6), (100, 6)] {
-        let found = db.expired(Timestamp(9_000), limit).await?;
+        let found = db.expired(Timestamp(9_000), None, limit).await?;
         ensure_eq!(found.len(), wanted, "rows of at most {limit}");
         let found: BTreeSet<_> = found.into_iter().map(|found| found.thread).collect();
         ensure_eq!(found.len(), wanted, "threads of at most {limit}");
         ensure!(found.is_subset(&made), "others are over: {found:?}");
     }
+    Ok(())
+}
+
+pub(super) async fn expired_by_page(db: &dyn Checkpointer) -> Verdict {
+    // Equal ends in several threads and tenants, so that pages end among them.
+    let mut wanted = Vec::new();
+    for (tenant, name) in [("", "a"), ("", "b"), ("acme", "a"), ("acme", "b")] {
+        for (n, ms, at_end) in [(1, 50, KeepLatest), (2, 100, Delete), (3, 9_001, Delete)] {
+            let id = thread_of(tenant, &format!("{name}{n}"));
+            let new = NewThread {
+                lifetime: lifetime(ms, at_end),
+                ..new_thread(json!({}), 1_000)
+            };
+            db.create(&id, &new).await?;
+            let row = ExpiredThread {
+                ended: Timestamp(1_000).plus_ms(ms),
+                thread: id,
+                at_end,
+            };
+            wanted.extend((ms < 8_000).then_some(row));
+        }
+    }
+    wanted.sort();
+    for limit in 1..=10 {
+        let mut found: Vec<ExpiredThread> = Vec::new();
+        loop {
+            let page = db.expired(Timestamp(9_000), found.last(), limit).await?;
+            if page.is_empty() || found.len() > wanted.len() {
+                break;
+            }
+            found.extend(page);
+        }
+        ensure_eq!(found, wanted, "what is over, {limit} at a time");
+    }
+    // What is deleted meanwhile moves no other thread to another page.
+    db.delete(&wanted[2].thread).await?;
+    let rest = db.expired(Timestamp(9_000), Some(&wanted[2]), 100).await?;
+    ensure_eq!(rest, wanted[3..], "what is over behind a deleted thread");
     Ok(())
 }
 
@@ -1080,7 +1118,7 @@ async fn head(db: &dyn Checkpointer, thread: &ThreadId) -> Result<Head, Fault> {
 
 /// The threads whose lifetime is over, in the order of their ids.
 async fn expired(db: &dyn Checkpointer, now: i64) -> Result<Vec<(String, AtLifetimeEnd)>, Fault> {
-    let found = db.expired(Timestamp(now), 100).await?.into_iter();
+    let found = db.expired(Timestamp(now), None, 100).await?.into_iter();
     let mut found: Vec<_> = found
         .map(|found| (found.thread.to_string(), found.at_end))
         .collect();

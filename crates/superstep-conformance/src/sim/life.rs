@@ -498,6 +498,7 @@ impl<'a> Life<'a> {
                 history: &history,
                 copied_from: None,
                 write: None,
+                context: None,
             };
             fork(graph, &thread, loaded, &from, moment)
         })

@@ -106,5 +106,6 @@ fn call(span: CallKind, name: String, fields: Map<String, Json>) -> CallSpan {
         end: now,
         error: None,
         fields,
+        result: None,
     }
 }

@@ -299,6 +299,14 @@ fn every_defect_of_a_checkpointer_is_caught() {
             &["answer::pause_that_has_seen_every_answer_is_one"],
         ),
         (
+            Defect::LoadedBeforeItsAnswers,
+            &["answer::answers_are_in_what_is_loaded_with_them"],
+        ),
+        (
+            Defect::RefusedAnswersLoaded,
+            &["answer::refused_answers_load_nothing"],
+        ),
+        (
             Defect::QuestionsNewestFirst,
             &["list::questions_are_oldest_first"],
         ),
@@ -453,6 +461,25 @@ fn every_defect_of_threads_as_rows_is_caught() {
             Defect::ExpiredOfUnnamedTenantOnly,
             &["threads::expired_spans_tenants_and_stops_at_the_limit"],
         ),
+        (
+            Defect::SizesOfAllTenants,
+            &["sizes::sizes_are_of_one_tenant_or_thread"],
+        ),
+        (
+            Defect::SizesOfAllThreads,
+            &["sizes::sizes_are_of_one_tenant_or_thread"],
+        ),
+        (Defect::SizesIgnoreThePage, &["sizes::sizes_by_page"]),
+        (
+            Defect::SizesSmallestFirst,
+            &["sizes::sizes_are_those_of_what_is_stored"],
+        ),
+        (
+            Defect::SizesWithoutSnapshots,
+            &["sizes::sizes_are_those_of_what_is_stored"],
+        ),
+        (Defect::ExpiredComparesEnds, &["threads::expired_by_page"]),
+        (Defect::ExpiredBeginsAgain, &["threads::expired_by_page"]),
         (
             Defect::CopyLosesLifetime,
             &["threads::copy_takes_the_lifetime"],
@@ -660,6 +687,30 @@ fn every_defect_of_a_cache_is_caught() {
         (
             CacheDefect::KeysFoldCase,
             &["cache::hostile_and_long_keys_are_only_keys"],
+        ),
+        (
+            CacheDefect::TenantClearedByPrefix,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::TenantFoundAnywhere,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::UnnamedTenantIsAll,
+            &["cache::clear_tenant_forgets_the_results_of_one_tenant"],
+        ),
+        (
+            CacheDefect::SweepIgnoresLimit,
+            &["cache::sweep_deletes_what_has_expired"],
+        ),
+        (
+            CacheDefect::SweepTakesWhatLasts,
+            &["cache::sweep_deletes_what_has_expired"],
+        ),
+        (
+            CacheDefect::SweepKeepsBytes,
+            &["cache::sweep_deletes_what_has_expired"],
         ),
     ] {
         let report = block_on(node_cache(async || BrokenCache::new(defect)));
@@ -921,6 +972,14 @@ fn every_defect_of_crons_is_caught() {
             &[
                 "crons::failed_tick_says_why_until_the_next_run",
                 "crons::hostile_texts_of_crons_survive",
+            ],
+        ),
+        (
+            RegistryDefect::LastTickLost,
+            &[
+                "crons::tick_moves_the_cron_and_stores_its_run",
+                "crons::failed_tick_says_why_until_the_next_run",
+                "crons::last_tick_is_the_last",
             ],
         ),
         (

@@ -12,7 +12,8 @@ use std::task::{Context, Poll, Waker};
 use crate::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, OverdueCursor, RecordWrite,
-    Saved, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
+    UnfinishedThread,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, Seq, TaskId, ThreadId, Timestamp};
@@ -312,6 +313,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         Box::pin(self.of_all(|memory| at_once(memory.count_threads(query))))
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        match &query.thread {
+            Some(thread) => Box::pin(self.of_thread(thread, |memory| at_once(memory.sizes(query)))),
+            None => Box::pin(self.of_all(|memory| at_once(memory.sizes(query)))),
+        }
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -378,12 +386,13 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(self.of_all(move |memory| at_once(memory.expired(now, limit))))
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.of_all(move |memory| at_once(memory.expired(now, after, limit))))
     }
 
     fn export<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Archive>> {

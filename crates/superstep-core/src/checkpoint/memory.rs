@@ -15,8 +15,8 @@ use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
     ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata,
     NewThread, OverdueCursor, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords,
-    Saved, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow,
-    UnfinishedThread, UnseenAnswers,
+    Saved, SizeQuery, SizeRow, Status, StoredBody, StoredSize, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -230,6 +230,15 @@ impl Checkpointer for Memory {
         Box::pin(async move { Ok(wanted(&self.lock(), query).len() as u64) })
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(async move {
+            let threads = self.lock();
+            let living = threads.iter().filter(|(_, thread)| thread.is_living());
+            let wanted = living.filter(|(id, _)| query.matches(id));
+            Ok(query.report(wanted.map(|(id, thread)| thread.sizes(id))))
+        })
+    }
+
     fn overdue<'a>(
         &'a self,
         now: Timestamp,
@@ -332,17 +341,22 @@ impl Checkpointer for Memory {
         })
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
         Box::pin(async move {
             let threads = self.lock();
-            let over = threads
+            let mut over: Vec<_> = threads
                 .iter()
-                .filter_map(|(id, thread)| thread.expired(id, now));
-            Ok(over.take(limit as usize).collect())
+                .filter_map(|(id, thread)| thread.expired(id, now))
+                .filter(|found| after.is_none_or(|after| found > after))
+                .collect();
+            over.sort();
+            over.truncate(limit as usize);
+            Ok(over)
         })
     }
 
@@ -532,6 +546,9 @@ struct Listed {
     lifetime: Option<ThreadLifetime>,
 }
 
+/// Number of released tasks from which one pass over all records is cheaper than a search for each task.
+const MANY: usize = 16;
+
 impl Thread {
     fn new(at: Timestamp) -> Self {
         Self {
@@ -595,9 +612,7 @@ impl Thread {
         for id in &commit.closed {
             self.close(*id, seq);
         }
-        for released in &commit.released {
-            self.release(*released);
-        }
+        self.release(&commit.released);
         if let Some(listing) = &commit.listing {
             self.listing.update(listing);
         }
@@ -648,15 +663,27 @@ impl Thread {
         }
     }
 
-    fn release(&mut self, released: Released) {
-        match released.which {
-            ReleasedRecords::Result => {
-                self.records.remove(&(released.task, RESULT_KEY.to_owned()));
-            }
-            ReleasedRecords::All => {
-                for row in self.records_of(released.task) {
-                    self.records.remove(&(row.task, row.key));
-                }
+    fn release(&mut self, released: &[Released]) {
+        let tasks_of = |which| {
+            let those = released.iter().filter(move |one| one.which == which);
+            those.map(|one| one.task)
+        };
+        for task in tasks_of(ReleasedRecords::Result) {
+            self.records.remove(&(task, RESULT_KEY.to_owned()));
+        }
+        let mut whole: Vec<TaskId> = tasks_of(ReleasedRecords::All).collect();
+        if whole.len() >= MANY {
+            whole.sort_unstable();
+            self.records
+                .retain(|(task, _), _| whole.binary_search(task).is_err());
+            return;
+        }
+        for task in whole {
+            let from_task = self.records.range((task, String::new())..);
+            let keys = from_task.map(|(key, _)| key);
+            let keys: Vec<_> = keys.take_while(|(of, _)| *of == task).cloned().collect();
+            for key in keys {
+                self.records.remove(&key);
             }
         }
     }
@@ -851,9 +878,23 @@ impl Thread {
     fn expired(&self, id: &ThreadId, now: Timestamp) -> Option<ExpiredThread> {
         let lifetime = self.listing.lifetime.filter(|_| !self.is_running())?;
         lifetime.is_over(self.updated, now).then(|| ExpiredThread {
+            ended: lifetime.ends(self.updated),
             thread: id.clone(),
             at_end: lifetime.at_end,
         })
+    }
+
+    fn sizes(&self, id: &ThreadId) -> SizeRow {
+        SizeRow {
+            tenant: id.tenant().to_owned(),
+            graph: Some(self.listing.graph.clone()),
+            thread: Some(id.clone()),
+            threads: 1,
+            entries: StoredSize::of(self.log.values().map(|entry| entry.body.len())),
+            snapshots: StoredSize::of(self.snapshots.values().map(Vec::len)),
+            records: StoredSize::of(self.records.values().map(Vec::len)),
+            interrupts: StoredSize::of(self.interrupts().map(|found| found.row.body.len())),
+        }
     }
 
     fn row(&self, id: &ThreadId) -> ThreadRow {

@@ -9,11 +9,13 @@ pub mod format;
 mod memory;
 mod query;
 mod seal;
+mod sizes;
 
 pub use archive::{Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing};
 pub use archive_store::{ArchiveCheckpointer, ArchiveStore, ArchiveStoreResult};
 pub use memory::Memory;
 pub use query::{Filter, FilterValue, InterruptQuery, Metadata, Page, ThreadQuery, ThreadSort};
+pub use sizes::{SizeGroup, SizeQuery, SizeRow, StoredSize};
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -97,6 +99,19 @@ pub trait Checkpointer: Send + Sync + 'static {
         answers: &'a [Answer],
     ) -> BoxFuture<'a, CheckpointResult<()>>;
 
+    /// Stores answers like [`Checkpointer::answer`], then loads the thread like [`Checkpointer::load`], answers included. Loads nothing
+    /// if the answers are refused. Default: one call after the other. A store behind a network can save a round trip.
+    fn answer_and_load<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move {
+            self.answer(thread, answers).await?;
+            self.load(thread).await
+        })
+    }
+
     /// Loads everything needed to open a thread at its head; `None` if there never was such a thread. A deleted thread is a
     /// head with status [`Status::Deleted`] and nothing else.
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>>;
@@ -153,6 +168,10 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Returns how many threads match a query, on all pages.
     fn count_threads<'a>(&'a self, query: &'a ThreadQuery) -> BoxFuture<'a, CheckpointResult<u64>>;
 
+    /// Sums up how many bytes threads take, largest first; rows of equal size by tenant, graph and thread. Reads the length of each body
+    /// and not the body, which may still take minutes for millions of threads.
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>>;
+
     /// Lists the interrupts that match a query, oldest first.
     fn interrupts<'a>(
         &'a self,
@@ -193,13 +212,15 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// Deletes at most `limit` threads that are not running and were not changed since `before`. Returns how many.
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
-    /// Lists at most `limit` threads of every tenant that are not running and whose lifetime is over at `now`, in any order. Changes
-    /// nothing: the caller applies what each thread specifies for the end of its lifetime.
-    fn expired(
-        &self,
+    /// Lists at most `limit` threads of every tenant that are not running and whose lifetime is over at `now`, earliest end first, then in
+    /// the order of threads; with `after`, those behind it in this order. Changes nothing: the caller applies what each thread specifies
+    /// for the end of its lifetime, and continues behind those that have to wait.
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>>;
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>>;
 
     /// Exports everything the thread is, as of one moment: bodies byte for byte as they are stored, [`Archive::checked`]. The
     /// thread stays; its owner is not notified, and what it writes afterwards is not in the archive. An archive has no lifetime:
@@ -347,12 +368,17 @@ pub struct ThreadLifetime {
 impl ThreadLifetime {
     /// Whether the lifetime of a thread that was last changed at this time is over.
     pub fn is_over(&self, updated: Timestamp, now: Timestamp) -> bool {
-        updated.plus_ms(self.ms) <= now
+        self.ends(updated) <= now
+    }
+
+    /// Returns when the lifetime of a thread ends that was last changed at this time.
+    pub fn ends(&self, updated: Timestamp) -> Timestamp {
+        updated.plus_ms(self.ms)
     }
 }
 
 /// What happens to a thread when its lifetime is over. The numbers are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 #[repr(u8)]
 pub enum AtLifetimeEnd {
     /// The thread is deleted.
@@ -371,9 +397,12 @@ impl AtLifetimeEnd {
     }
 }
 
-/// A thread whose lifetime is over.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A thread whose lifetime is over, and its place in the list of [`Checkpointer::expired`]. The fields are in the order by which the list
+/// is sorted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExpiredThread {
+    /// When its lifetime ended.
+    pub ended: Timestamp,
     /// Id of the thread.
     pub thread: ThreadId,
     /// What is to happen to it.

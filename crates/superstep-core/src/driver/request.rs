@@ -197,8 +197,8 @@ const NO_SEQ: Seq = Seq(0);
 ///
 /// An engine receives only a request's id, so its journal holds no user data.
 pub trait RequestQueue: Send + Sync + 'static {
-    /// Stores a request unless there is one under its id, and returns the stored one: the same bytes, unless the id was used
-    /// before.
+    /// Stores a request that is due at this time unless there is one under its id, and returns the stored one: the same bytes,
+    /// unless the id was used before.
     fn put<'a>(
         &'a self,
         id: RunId,
@@ -213,8 +213,12 @@ pub trait RequestQueue: Send + Sync + 'static {
     /// Stores the reply to a request. The first reply stays.
     fn reply<'a>(&'a self, id: RunId, reply: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>>;
 
-    /// Deletes at most `limit` requests made before this time, and returns how many.
+    /// Deletes at most `limit` requests that were due before this time, oldest first, and returns how many. Leaves out those to
+    /// threads that are running, whose workers may still read them.
     fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
+
+    /// Deletes every request to a thread of a tenant, with its reply, executed or not. Returns how many there were.
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>>;
 
     /// Returns the time by the clock of the database that stores the requests, which all workers share; `None` if it has no
     /// clock. It decides about deadlines, because the clock of a worker's machine may be wrong. Default: `None`.

@@ -401,7 +401,8 @@ impl<S: State> GraphBuilder<S> {
     }
 
     /// Describes the context of a run, which nodes read with [`NodeCx::context`](crate::NodeCx::context), as a JSON Schema. Clients
-    /// of a server draw their forms from it; whether a context fits shows when a node decodes it.
+    /// of a server draw their forms from it, and the server refuses a run whose context does not fit. In a program, whether a
+    /// context fits shows when a node decodes it.
     #[must_use]
     pub fn context_schema(mut self, schema: Json) -> Self {
         self.context_schema = Some(schema);

@@ -16,6 +16,7 @@ pub(crate) use erased::{
     AnyUpdate, Input, Live, NodeFn, Prepared, RawOutput, ReadError, RefusedUpdate, StateOps,
     guarded, panic_text,
 };
+pub(crate) use policy::CacheScope;
 
 use std::collections::BTreeSet;
 use std::fmt;

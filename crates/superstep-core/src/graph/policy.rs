@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ids::TaskId;
+use crate::ids::{NodeName, TaskId};
 
 /// When and how often a failed node is retried.
 ///
@@ -170,4 +170,82 @@ pub struct CacheKey {
     pub key: String,
     /// How long the result may be reused, in milliseconds; `None` for no limit.
     pub ttl_ms: Option<u64>,
+}
+
+/// What a key says besides what the node's cache function returned.
+pub(crate) struct CacheScope<'a> {
+    pub(crate) graph: &'a str,
+    pub(crate) node: &'a NodeName,
+    /// Version of the graph's state.
+    pub(crate) version: u32,
+    /// Hash of the payload; 0 without one.
+    pub(crate) payload: u128,
+    pub(crate) tenant: &'a str,
+}
+
+impl CacheScope<'_> {
+    /// Returns the key of a result. No name contains the `/` and `@` between them, so [`CacheKey::tenant_of`] can read it.
+    pub(crate) fn key(&self, own: &str) -> String {
+        let tenant = match self.tenant {
+            "" => String::new(),
+            tenant => format!("@{tenant}"),
+        };
+        let Self {
+            graph,
+            node,
+            version,
+            payload,
+            ..
+        } = self;
+        format!("{graph}/{node}/v{version}/{payload:032x}{tenant}/{own}")
+    }
+}
+
+impl CacheKey {
+    /// Returns the tenant to whose threads a key belongs, empty for the unnamed one; `None` if the key is not of a node. For caches,
+    /// which delete the results of a tenant.
+    pub fn tenant_of(key: &str) -> Option<&str> {
+        let mut parts = key.splitn(5, '/');
+        let payload = parts.nth(3)?;
+        parts.next()?;
+        let (hash, tenant) = payload.split_at_checked(PAYLOAD_DIGITS)?;
+        if !hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        match tenant.strip_prefix('@') {
+            Some(tenant) => (!tenant.is_empty()).then_some(tenant),
+            None => tenant.is_empty().then_some(tenant),
+        }
+    }
+}
+
+/// Number of digits of a payload's hash in a key.
+const PAYLOAD_DIGITS: usize = 32;
+
+#[test]
+fn a_key_says_whose_result_it_is() {
+    let node = NodeName::new("find").expect("a node name");
+    let key = |tenant, own| {
+        let scope = CacheScope {
+            graph: "lookup",
+            node: &node,
+            version: 3,
+            payload: 7,
+            tenant,
+        };
+        scope.key(own)
+    };
+    assert_eq!(
+        key("acme", "Oslo"),
+        "lookup/find/v3/00000000000000000000000000000007@acme/Oslo"
+    );
+    for own in ["", "Oslo", "/", "a/b@globex/c"] {
+        for tenant in ["", "acme", "acme-corp", "A.b_c-1"] {
+            let key = key(tenant, own);
+            assert_eq!(CacheKey::tenant_of(&key), Some(tenant), "{key}");
+        }
+    }
+    for other in ["", "a/b/c/@acme/d", "a/b/c/d@acme", "lookup/find/"] {
+        assert_eq!(CacheKey::tenant_of(other), None, "{other}");
+    }
 }

@@ -58,6 +58,7 @@ impl NewCron {
             arguments: new.arguments,
             metadata: new.metadata,
             error: Json::Null,
+            last_tick: None,
             created: new.at,
             updated: new.at,
         }
@@ -93,6 +94,8 @@ pub struct CronRow {
     pub metadata: Json,
     /// Why the last tick made no run; `null` if it made one.
     pub error: Json,
+    /// When the last tick was due that made a run; `None` if none has.
+    pub last_tick: Option<Timestamp>,
     /// When it was created.
     pub created: Timestamp,
     /// When it was last changed. Ticks do not count as changes. No two changes of a cron have the same time.

@@ -135,6 +135,7 @@ pub fn edit_thread(
             history,
             copied_from: None,
             write: None,
+            context: None,
         };
         let mut editing = Editing::at_older(graph, thread, loaded, &from, frame, moment)?;
         editing.apply_all(&edit.updates)?;
@@ -162,6 +163,8 @@ pub struct ForkFrom<'a> {
     /// Encoded update to write into the graph's state at the fork. It does not change what runs next. A subgraph with its own
     /// state that was already entered keeps that state.
     pub write: Option<&'a Value>,
+    /// Context of the run from here on; `None` keeps the one it had.
+    pub context: Option<&'a Value>,
 }
 
 /// Returns the commit that lets a thread continue from an older entry, or from another thread's history that was copied into
@@ -176,6 +179,9 @@ pub fn fork(
     let mut editing = Editing::at_older(graph, thread, loaded, from, FramePath::root(), moment)?;
     if let Some(write) = from.write {
         editing.write(write)?;
+    }
+    if let Some(context) = from.context {
+        editing.position.run.context = Some(context.clone());
     }
     // Clients see the fork as a step of its own. A copy continues the count of the thread that it was copied from.
     let is_step = from.copied_from.is_none() && editing.position.root().is_some();

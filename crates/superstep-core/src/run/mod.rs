@@ -49,6 +49,7 @@ pub use suspend::{ResumeToken, read_outcome};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use crate::channel::{Channel, ChannelKind};
 use crate::checkpoint::format::{
@@ -365,6 +366,18 @@ impl Run {
         root.state
             .downcast_ref()
             .filter(|_| S::CHANNELS.iter().all(is_stored))
+    }
+
+    /// Returns what [`Run::state`] does without copying it, or the run itself if there is no such state.
+    pub fn into_state<S: State>(mut self: Box<Self>) -> Result<S, Box<Self>> {
+        if self.state::<S>().is_none() {
+            return Err(self);
+        }
+        let root = self.position.frames.remove(&FramePath::root());
+        let live = root.expect("its state was found").state;
+        let state: Arc<S> = live.downcast().expect("its type was compared");
+        // Other handles are those of subgraphs that share it.
+        Ok(Arc::unwrap_or_clone(state))
     }
 
     /// Returns the state of the root graph as of the last superstep, as a JSON object.

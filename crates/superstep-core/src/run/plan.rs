@@ -185,7 +185,11 @@ impl<'a> Plan<'a> {
         chosen.into_iter().for_each(|place| self.place(place));
     }
 
-    fn place(&mut self, place: GotoRecord) {
+    fn place(&mut self, mut place: GotoRecord) {
+        // The name came from a node. That of the graph is found without comparing text, for each of many sends.
+        if let Some(node) = &mut place.node {
+            self.graph.nodes.own(node);
+        }
         match (place.node, place.payload) {
             (Some(node), Some(payload)) => self.sent.push(PlannedTask {
                 node,

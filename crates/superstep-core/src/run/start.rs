@@ -7,8 +7,8 @@ use crate::checkpoint::format::{
 };
 use crate::error::{Failure, FailureKind, NodeError};
 use crate::graph::{
-    AnyUpdate, CacheKey, Definition, Input, Mapping, NodeBody, NodeDef, RefusedUpdate, Subgraph,
-    SubgraphLife, Timeout,
+    AnyUpdate, CacheKey, CacheScope, Definition, Input, Mapping, NodeBody, NodeDef, RefusedUpdate,
+    Subgraph, SubgraphLife, Timeout,
 };
 use crate::ids::{FramePath, NodeName, TaskId, ThreadId, Timestamp};
 use crate::node::{Output, Stored, Task, TaskInfo, TaskParts};
@@ -452,18 +452,15 @@ fn cache_key(
     let cache = def.cache.as_ref()?;
     // If the cache function fails, the node runs uncached.
     let own = (cache.key)(state).ok()?;
-    let sent = payload.map_or(0, |payload| xxh3_128(payload.as_bytes()));
-    let tenant = match thread.tenant() {
-        "" => String::new(),
-        tenant => format!("@{tenant}"),
+    let scope = CacheScope {
+        graph: &graph.name,
+        node,
+        version: graph.ops.version(),
+        payload: payload.map_or(0, |payload| xxh3_128(payload.as_bytes())),
+        tenant: thread.tenant(),
     };
-    let key = format!(
-        "{}/{node}/v{}/{sent:032x}{tenant}/{own}",
-        graph.name,
-        graph.ops.version(),
-    );
     Some(CacheKey {
-        key,
+        key: scope.key(&own),
         ttl_ms: cache.ttl_ms,
     })
 }

@@ -212,10 +212,17 @@ impl Reading<'_> {
         self.goes_on();
     }
 
-    /// The state of a graph was changed from outside: no node of it ran, and what was in progress inside is dropped.
+    /// The state of a graph was changed from outside: no node of it ran, and what was in progress inside never ends. Its calls were made
+    /// and paid for all the same.
     fn edited(&mut self, seq: Seq, at: Timestamp, frame: &FramePath) {
-        self.open
-            .retain(|path, _| path != frame && !path.is_below(frame));
+        let is_inside = |path: &&FramePath| *path == frame || path.is_below(frame);
+        let inside: Vec<FramePath> = self.open.keys().filter(is_inside).cloned().collect();
+        // The deepest first: a child belongs to its parent's superstep.
+        for path in inside.iter().rev() {
+            if let Some(open) = self.open.remove(path) {
+                self.add_unended(path, open, Some(at));
+            }
+        }
         self.open.insert(frame.clone(), Open::first(seq, at));
     }
 
@@ -397,13 +404,18 @@ impl Reading<'_> {
     fn flush(&mut self, end: Option<Timestamp>) {
         // The deepest first: a child belongs to its parent's superstep.
         while let Some((frame, open)) = self.open.pop_last() {
-            if open.is_blank() {
-                continue;
-            }
-            let id = self.id_of(&frame, &open);
-            let span = superstep(id, &frame, open, Vec::new(), end);
-            self.add(&frame, span);
+            self.add_unended(&frame, open, end);
         }
+    }
+
+    /// Adds what there is of a superstep that has not ended.
+    fn add_unended(&mut self, frame: &FramePath, open: Open, end: Option<Timestamp>) {
+        if open.is_blank() {
+            return;
+        }
+        let id = self.id_of(frame, &open);
+        let span = superstep(id, frame, open, Vec::new(), end);
+        self.add(frame, span);
     }
 
     /// Adds a superstep to its parent.

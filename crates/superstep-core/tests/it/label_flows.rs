@@ -435,6 +435,7 @@ impl World {
             history: &history,
             copied_from: Some(from),
             write: None,
+            context: None,
         };
         let commit = fork(graph, to, loaded, &from, moment).unwrap();
         block_on(self.store.save(&commit)).unwrap();

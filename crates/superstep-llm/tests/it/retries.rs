@@ -66,6 +66,28 @@ async fn it_gives_up_after_so_many_tries_with_the_last_error() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_failure_says_which_attempt_follows_and_of_how_many() {
+    let down = r#"{"at": "a", "error": {"status": 503, "why": "overloaded"}}"#;
+    let first = script(&[down; 4].join(","));
+    let next = script(&format!(r#"{down}, {{"at": "a", "text": "at last"}}"#));
+    let model = Retrying::new(Arc::new(first)).then(Arc::new(next));
+    let stream = model.stream(&ask("a", "go")).await.unwrap();
+    let chunks: Vec<_> = stream.map(|chunk| chunk.unwrap()).collect().await;
+    let attempts: Vec<_> = chunks
+        .iter()
+        .filter_map(|chunk| match chunk {
+            Chunk::Again {
+                attempt,
+                attempts_max,
+                ..
+            } => Some((*attempt, *attempts_max)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(attempts, [(2, 8), (3, 8), (4, 8), (5, 8), (6, 8)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_request_is_not_tried_again() {
     let model = retrying(
         r#"{"at": "a", "error": {"status": 400, "why": "no such model"}}, {"at": "a", "text": "never"}"#,
@@ -93,7 +115,7 @@ async fn a_failure_before_the_first_data_is_told_before_the_wait() {
     let begun = Instant::now();
     let mut stream = model.stream(&ask("a", "go")).await.unwrap();
     let told = stream.next().await.unwrap().unwrap();
-    assert!(matches!(told, Chunk::Again { why } if why.contains("limit")));
+    assert!(matches!(told, Chunk::Again { why, .. } if why.contains("limit")));
     assert!(begun.elapsed() < Duration::from_secs(1));
     assert_eq!(
         stream.next().await.unwrap().unwrap(),

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use superstep_llm::{Chunk, Finish, Model, ModelError, Script};
+use superstep_llm::{Chunk, Cost, Finish, Model, ModelError, Script};
 
 use crate::kit::{ask, script};
 
@@ -134,6 +134,21 @@ fn what_is_no_script_says_where() {
     assert!(error.to_string().contains("unknown field `txt`"), "{error}");
     let error = Script::open("/nowhere/x.json").unwrap_err();
     assert!(matches!(error, ModelError::BadFile { .. }));
+}
+
+#[tokio::test]
+async fn a_recording_of_another_model_reports_that_model_and_its_cost() {
+    let model = script(
+        r#"{"at": "a", "text": "one", "model": "openai:small", "cost": {"nano_dollars": 7}, "reasoning": "why"},
+           {"at": "a", "text": "two", "cost": "unknown"}"#,
+    );
+    let one = model.reply(&ask("a", "x")).await.unwrap();
+    assert_eq!(one.model.to_string(), "openai:small");
+    assert_eq!(one.cost, Cost::NanoDollars(7));
+    assert_eq!(one.answer.reasoning.as_deref(), Some("why"));
+    let two = model.reply(&ask("a", "x")).await.unwrap();
+    assert_eq!(two.model, *model.name());
+    assert_eq!(two.cost, Cost::Unknown);
 }
 
 #[tokio::test]

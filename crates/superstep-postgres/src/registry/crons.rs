@@ -27,7 +27,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT tenant, id, assistant, thread, principal, schedule, zone, ends, enabled, next, created,
-                 updated, metadata, error, arguments
+                 updated, metadata, error, arguments, ticked
              FROM cron ",
             $rest
         )
@@ -196,12 +196,15 @@ async fn fire_in(transaction: &Transaction<'_>, tick: &CronTick) -> Result<Fired
             (FiredTick::Run(created), error)
         }
     };
+    let ticked = error.is_null().then_some(tick.due.0);
     let error = match error {
         Json::Null => None,
         error => Some(serde_json::to_vec(&error)?),
     };
-    let sql = "UPDATE cron SET error = $3 WHERE tenant = $1 AND id = $2";
-    transaction.execute(sql, &[&tenant, &id, &error]).await?;
+    let sql =
+        "UPDATE cron SET error = $3, ticked = coalesce($4, ticked) WHERE tenant = $1 AND id = $2";
+    let params: Params<'_> = &[&tenant, &id, &error, &ticked];
+    transaction.execute(sql, params).await?;
     Ok(fired)
 }
 
@@ -229,6 +232,7 @@ fn cron_row(row: &Row) -> Result<CronRow, Fault> {
         metadata: json(row, 12)?,
         error: error.map_or(Ok(Json::Null), serde_json::from_slice)?,
         arguments: json(row, 14)?,
+        last_tick: time(15),
         tenant,
     })
 }

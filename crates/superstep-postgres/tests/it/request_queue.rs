@@ -1,5 +1,7 @@
-//! The queue of requests: each is stored once, read by its id, and swept.
+//! The queue of requests: each is stored once, read by its id, and swept or erased.
 
+use superstep_conformance::sample::Owner;
+use superstep_core::checkpoint::Status;
 use superstep_core::driver::RequestQueue;
 use superstep_core::{RunId, ThreadId, Timestamp};
 
@@ -108,4 +110,63 @@ async fn old_requests_are_swept_a_few_at_a_time() {
     );
     assert!(RequestQueue::get(postgres, id(3)).await.unwrap().is_none());
     assert!(RequestQueue::get(postgres, id(4)).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_request_to_a_running_thread_is_not_swept() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    let runs = thread("runs");
+    let mut run = Owner::started_at(postgres, &runs).await.unwrap();
+    for (n, name) in [(1, "runs"), (2, "new"), (3, "runs")] {
+        let at = Timestamp(i64::from(n));
+        postgres
+            .put(id(n), &thread(name), b"request", at)
+            .await
+            .unwrap();
+    }
+    let sweep = async || {
+        RequestQueue::sweep(postgres, Timestamp(9), 1)
+            .await
+            .unwrap()
+    };
+    // The oldest request does not hide the one that may go.
+    assert_eq!(sweep().await, 1);
+    assert_eq!(sweep().await, 0);
+    for (n, is_kept) in [(1, true), (2, false), (3, true)] {
+        let found = RequestQueue::get(postgres, id(n)).await.unwrap();
+        assert_eq!(found.is_some(), is_kept, "request {n}");
+    }
+    run.save(postgres, run.stop(Status::Idle)).await.unwrap();
+    assert_eq!(sweep().await + sweep().await, 2);
+}
+
+#[tokio::test]
+async fn an_erased_tenant_has_no_requests_and_others_keep_theirs() {
+    let db = kit::db().await;
+    let postgres = &*db;
+    let tenants = ["", "acme", "acme-corp", "acm"];
+    for (n, tenant) in (1..).zip(tenants) {
+        let thread = ThreadId::of_tenant(tenant, "t").unwrap();
+        postgres
+            .put(id(n), &thread, b"request", Timestamp(i64::MAX))
+            .await
+            .unwrap();
+        postgres.reply(id(n), b"refused").await.unwrap();
+    }
+    for (tenant, erased) in [
+        ("ACME", 0),
+        ("acme%", 0),
+        ("a_me", 0),
+        ("acme\0", 0),
+        ("acme", 1),
+        ("acme", 0),
+    ] {
+        let found = RequestQueue::erase_tenant(postgres, tenant).await.unwrap();
+        assert_eq!(found, erased, "requests of {tenant:?}");
+    }
+    for (n, tenant) in (1..).zip(tenants) {
+        let found = RequestQueue::get(postgres, id(n)).await.unwrap();
+        assert_eq!(found.is_some(), tenant != "acme", "{tenant:?}");
+    }
 }

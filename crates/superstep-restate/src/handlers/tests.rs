@@ -48,7 +48,7 @@ const ASKED_AT: i64 = 1_700_000_000_000;
 /// A queue whose database has its own clock.
 #[derive(Clone, Default)]
 struct Kept {
-    requests: Arc<Mutex<HashMap<RunId, RequestRow>>>,
+    requests: Arc<Mutex<HashMap<RunId, (Timestamp, RequestRow)>>>,
     now: Arc<AtomicI64>,
 }
 
@@ -58,29 +58,48 @@ impl RequestQueue for Kept {
         id: RunId,
         thread: &'a ThreadId,
         request: &'a [u8],
-        _: Timestamp,
+        due: Timestamp,
     ) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(async move {
             let mut requests = self.requests.lock().unwrap();
-            let kept = requests.entry(id).or_insert_with(|| RequestRow {
+            let new = || RequestRow {
                 thread: thread.clone(),
                 request: request.to_vec(),
                 reply: None,
-            });
+            };
+            let (_, kept) = requests.entry(id).or_insert_with(|| (due, new()));
             Ok(kept.request.clone())
         })
     }
 
     fn get(&self, id: RunId) -> BoxFuture<'_, CheckpointResult<Option<RequestRow>>> {
-        Box::pin(async move { Ok(self.requests.lock().unwrap().get(&id).cloned()) })
+        Box::pin(async move {
+            let requests = self.requests.lock().unwrap();
+            Ok(requests.get(&id).map(|(_, row)| row.clone()))
+        })
     }
 
     fn reply<'a>(&'a self, _: RunId, _: &'a [u8]) -> BoxFuture<'a, CheckpointResult<()>> {
         Box::pin(async { Ok(()) })
     }
 
-    fn sweep(&self, _: Timestamp, _: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
-        Box::pin(async { Ok(0) })
+    fn sweep(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let mut requests = self.requests.lock().unwrap();
+            let old = requests.iter().filter(|(_, (due, _))| *due < before);
+            let old: Vec<RunId> = old.map(|(id, _)| *id).take(limit as usize).collect();
+            requests.retain(|id, _| !old.contains(id));
+            Ok(old.len() as u64)
+        })
+    }
+
+    fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        Box::pin(async move {
+            let mut requests = self.requests.lock().unwrap();
+            let before = requests.len();
+            requests.retain(|_, (_, row)| row.thread.tenant() != tenant);
+            Ok((before - requests.len()) as u64)
+        })
     }
 
     fn now(&self) -> BoxFuture<'_, CheckpointResult<Option<Timestamp>>> {
@@ -301,4 +320,43 @@ async fn every_broken_refusal_is_noticed_by_name() {
         let broken = broken(Some(mutant)).await;
         assert!(broken.contains(name), "{mutant:?} got past: {broken:?}");
     }
+}
+
+#[tokio::test]
+async fn an_interrupt_outlives_the_request_that_raised_it() {
+    let bench = Bench::new(None);
+    let (thread, due) = bench.ask().await;
+    let kept = Duration::from_millis(HOUR_MS as u64);
+    let requests = || bench.kept.requests.lock().unwrap().len();
+
+    bench.set(ASKED_AT + HOUR_MS, ASKED_AT);
+    bench.desk.sweep(kept).await.unwrap();
+    assert_eq!(requests(), 1, "swept too early");
+    bench.set(ASKED_AT + HOUR_MS + 1, ASKED_AT);
+    bench.desk.sweep(kept).await.unwrap();
+    assert_eq!(requests(), 0, "not swept");
+
+    let found = bench.desk.answer_at_deadline(&thread, &due).await.unwrap();
+    let Due::Answer(id) = found else {
+        panic!("{found:?}")
+    };
+    let request = bench.desk.request(&thread, id).await.unwrap();
+    assert_eq!(request.graph, "deadline");
+    assert!(matches!(&request.request, ThreadRequest::Answer(answers) if answers.len() == 1));
+    let lost = bench.desk.request(&thread, due.order).await;
+    assert!(lost.is_err(), "{lost:?}");
+}
+
+#[tokio::test]
+async fn more_requests_are_swept_than_one_statement_deletes() {
+    let bench = Bench::new(None);
+    let thread = "acme/many".parse().unwrap();
+    for n in 0..2_500_u128 {
+        let id = RunId::from_bytes(n.to_be_bytes());
+        let put = bench.kept.put(id, &thread, b"request", Timestamp(ASKED_AT));
+        put.await.unwrap();
+    }
+    bench.set(ASKED_AT + HOUR_MS, ASKED_AT);
+    bench.desk.sweep(Duration::from_secs(60)).await.unwrap();
+    assert_eq!(bench.kept.requests.lock().unwrap().len(), 0);
 }

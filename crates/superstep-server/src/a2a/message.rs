@@ -34,8 +34,10 @@ impl SentMessage {
             let found = message.get(name).and_then(Json::as_str);
             found.filter(|text| !text.is_empty()).map(str::to_owned)
         };
-        if let Some("agent" | "ROLE_AGENT") = message["role"].as_str() {
-            return Err(RpcError::invalid_params("send messages of the role `user`"));
+        if !matches!(message["role"].as_str(), Some("user" | "ROLE_USER")) {
+            return Err(RpcError::invalid_params(
+                "`message.role` must be `user`, or `ROLE_USER` in version 1.0",
+            ));
         }
         let id = text("messageId");
         let id =
@@ -111,24 +113,26 @@ impl SentMessage {
 }
 
 #[test]
-fn a_message_without_an_id_or_parts_is_refused() {
+fn a_message_without_an_id_a_role_or_parts_is_refused() {
     for params in [
         json!({}),
         json!({ "message": "hi" }),
         json!({ "message": {} }),
-        json!({ "message": { "messageId": "1", "parts": [] } }),
-        json!({ "message": { "messageId": "1", "parts": "hi" } }),
-        json!({ "message": { "messageId": "1", "parts": [{ "kind": "smell" }] } }),
+        json!({ "message": { "messageId": "1", "role": "user", "parts": [] } }),
+        json!({ "message": { "messageId": "1", "role": "user", "parts": "hi" } }),
+        json!({ "message": { "messageId": "1", "role": "user", "parts": [{ "kind": "smell" }] } }),
         json!({ "message": { "messageId": "1", "role": "agent", "parts": [{ "text": "hi" }] } }),
-        json!({ "message": { "parts": [{ "text": "hi" }] } }),
+        json!({ "message": { "messageId": "1", "parts": [{ "text": "hi" }] } }),
+        json!({ "message": { "role": "user", "parts": [{ "text": "hi" }] } }),
         json!({
-            "message": { "messageId": "1", "parts": [{ "text": "hi" }] },
+            "message": { "messageId": "1", "role": "user", "parts": [{ "text": "hi" }] },
             "configuration": { "historyLength": -1 },
         }),
     ] {
         assert!(SentMessage::read(&params).is_err(), "{params}");
     }
-    let params = json!({ "message": { "messageId": "1", "parts": [{ "text": "hi" }] } });
+    let params =
+        json!({ "message": { "messageId": "1", "role": "user", "parts": [{ "text": "hi" }] } });
     let sent = SentMessage::read(&params).unwrap();
     assert_eq!(sent.answer(), "hi");
     assert!(!sent.returns_at_once);

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
 use serde_json::{Map, Value as Json, json};
 use superstep::checkpoint::Page;
 use superstep::graph::Definition;
 use superstep::registry::{Assistant, RunQuery, RunRow, RunStatus};
-use superstep::{RunId, ThreadId};
+use superstep::{END, RunId, ThreadId};
 
 use crate::a2a::dialect::{ProtocolDialect, Speaker, TaskPart, TaskState};
 use crate::a2a::message::SentMessage;
@@ -16,12 +17,16 @@ use crate::error::{ApiError, ApiResult};
 use crate::follow::{RunResult, message_channel, question_of, result_of, text_of, thread_named};
 use crate::json_rpc::RpcError;
 use crate::permission::Permission;
-use crate::start::{Awaits, CommandBody, IfNotExists, RunBody, ThreadTarget, submit};
+use crate::start::{
+    Awaits, CommandBody, IfNotExists, MultitaskStrategy, RunBody, ThreadTarget, submit,
+};
 use crate::{App, wire};
 
-/// Field of a run's metadata that says what the run is for the protocol: a task, or the answer to one.
+/// Field of a run's metadata that says what the run is for the protocol: a task, the answer to one, or its cancellation.
 pub(super) const KIND: &str = "a2a";
-/// Field of an answer's metadata: the first run of the task.
+/// The kind of a run that ends a task which waited for input.
+const CANCELLATION: &str = "cancel";
+/// Field of the metadata of an answer or a cancellation: the first run of the task.
 const FIRST_RUN: &str = "a2a_task";
 /// Field of the metadata with the client's name of the context, if that is not the id of the thread.
 const CONTEXT: &str = "a2a_context";
@@ -214,7 +219,12 @@ impl AgentTasks {
     /// Returns a task of this assistant.
     pub(super) async fn find(&self, name: &TaskName) -> Result<AgentTask, RpcError> {
         let thread = self.caller.thread(&name.thread).map_err(|_| no_task())?;
-        self.caller.check_thread(&self.app, &thread).await?;
+        let checked = self.caller.check_thread(&self.app, &thread).await;
+        // Someone else's thread must not differ from one that does not exist.
+        checked.map_err(|error| match error.status {
+            StatusCode::NOT_FOUND => no_task(),
+            _ => RpcError::from(error),
+        })?;
         let found = self.app.registry().run(&self.caller.tenant, name.run).await;
         let found = found.map_err(ApiError::from)?;
         let is_own = |row: &RunRow| row.thread == thread && row.assistant == self.assistant.id;
@@ -247,15 +257,44 @@ impl AgentTasks {
 
     pub(super) async fn cancel(&self, task: &AgentTask) -> Result<AgentTask, RpcError> {
         if !task.latest.status.is_active() {
-            return Err(RpcError::new(
-                TASK_NOT_CANCELABLE,
-                "the task has ended, or waits for input",
-            ));
+            return self.cancel_waiting(task).await;
         }
         let tenant = task.first.thread.tenant();
         let cancelled = self.app.queue.cancel(tenant, task.latest.id).await;
         cancelled.map_err(ApiError::from)?;
         self.finish(task).await
+    }
+
+    /// Ends a task that waits for input, by a run that closes its interrupts.
+    async fn cancel_waiting(&self, task: &AgentTask) -> Result<AgentTask, RpcError> {
+        let thread = &task.first.thread;
+        let open = wire::open_interrupts(&self.app, thread, None).await?;
+        if open.is_empty() || self.waiting_run(thread).await?.id != task.first.id {
+            return Err(RpcError::new(TASK_NOT_CANCELABLE, "the task has ended"));
+        }
+        let first = wire::uuid(task.first.id.to_bytes());
+        let metadata = Map::from_iter([
+            (KIND.to_owned(), CANCELLATION.into()),
+            (FIRST_RUN.to_owned(), first.into()),
+        ]);
+        let body = RunBody {
+            assistant_id: wire::uuid(self.assistant.id.to_bytes()),
+            command: Some(CommandBody {
+                goto: Some(END.into()),
+                ..CommandBody::default()
+            }),
+            metadata: Some(metadata),
+            // An answer that arrived first continues the task.
+            multitask_strategy: Some(MultitaskStrategy::Reject),
+            ..RunBody::default()
+        };
+        let target = ThreadTarget::Thread(thread.clone());
+        let submitted = submit(&self.app, &self.caller, target, body, Awaits::End).await?;
+        let cancelled = AgentTask {
+            latest: submitted.row,
+            ..task.clone()
+        };
+        self.finish(&cancelled).await
     }
 
     /// Returns where a run of a task is.
@@ -269,6 +308,9 @@ impl AgentTasks {
         match row.status {
             RunStatus::Pending => return Ok(status(TaskState::Submitted, Vec::new())),
             RunStatus::Running => return Ok(status(TaskState::Working, Vec::new())),
+            RunStatus::Success if row.metadata[KIND] == CANCELLATION => {
+                return Ok(status(TaskState::Canceled, Vec::new()));
+            }
             _ => {}
         }
         Ok(match result_of(&self.app, &self.graph, row).await? {

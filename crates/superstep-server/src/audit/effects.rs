@@ -218,6 +218,7 @@ mod tests {
             end: Timestamp(0),
             error: Some("the receiver said something secret".to_owned()),
             fields: Map::new(),
+            result: None,
         })?;
         Ok(PaidUpdate::default().receipt(Some("paid".to_owned())))
     }

@@ -24,6 +24,7 @@ async fn list(
     if app.audit.is_none() {
         return Err(ApiError::not_found("This server keeps no audit log"));
     }
+    caller.refuse_restricted()?;
     let after = match query.text("after") {
         None => 0,
         Some(text) => text

@@ -181,7 +181,7 @@ impl ApiKeyCache {
     ) -> ApiResult<Option<ApiKey>> {
         let known = self.with(|found| found.get(&id).cloned());
         if let Some((at, key)) = known
-            && at.elapsed() < KEPT
+            && at.elapsed() < KEY_USED_FOR
         {
             return Ok(Some(key));
         }
@@ -217,7 +217,7 @@ const SECRET_BYTES: usize = 32;
 const NAME_BYTES_MAX: usize = 200;
 const PRINCIPAL_BYTES_MAX: usize = 128;
 /// How long a key is used without another look: another server may have revoked it, which holds within 5 seconds.
-const KEPT: Duration = Duration::from_secs(3);
+pub(crate) const KEY_USED_FOR: Duration = Duration::from_secs(3);
 const KEPT_MAX: usize = 10_000;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod key_set;
 mod policy;
 mod refusal;
 
+pub(crate) use api_key::KEY_USED_FOR;
 pub use api_key::{ApiKeyError, ApiKeyRequest, IssuedApiKey};
 pub use policy::{Authentication, PolicyError};
 

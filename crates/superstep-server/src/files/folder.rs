@@ -118,6 +118,19 @@ impl ThreadFiles for FolderFiles {
         }))
     }
 
+    fn delete_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, ThreadFileResult<u64>> {
+        let folder = self.inner.folder_of_tenant(tenant);
+        // Any other text could lead out of the folder, and no thread has it for a tenant.
+        let is_tenant = ThreadId::of_tenant(tenant, "any").is_ok();
+        Box::pin(async move {
+            if !is_tenant {
+                return Ok(0);
+            }
+            let deleted = tokio::task::spawn_blocking(move || delete_folder(&folder)).await;
+            Ok(deleted.map_err(io::Error::other)??)
+        })
+    }
+
     fn copy_all<'a>(
         &'a self,
         from: &'a ThreadId,
@@ -151,11 +164,15 @@ fn without_capitals(tenant: &str) -> String {
 }
 
 impl Inner {
+    // The names of tenants and threads have letters, digits, `_`, `-` and `.` only. The prefixes keep them from being empty or hidden.
+    fn folder_of_tenant(&self, tenant: &str) -> PathBuf {
+        self.folder
+            .join(format!("tenant-{}", without_capitals(tenant)))
+    }
+
     fn folder_of(&self, thread: &ThreadId) -> PathBuf {
-        // Both names have letters, digits, `_`, `-` and `.` only. The prefixes keep them from being empty or hidden.
-        let tenant = format!("tenant-{}", without_capitals(thread.tenant()));
-        let name = format!("thread-{}", thread.name());
-        self.folder.join(tenant).join(name)
+        self.folder_of_tenant(thread.tenant())
+            .join(format!("thread-{}", thread.name()))
     }
 
     fn lock_of(&self, thread: &ThreadId) -> &Mutex<()> {
@@ -276,6 +293,33 @@ impl Inner {
         }
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(files)
+    }
+}
+
+/// Deletes a folder with everything in it, and returns how many files that were: none if there is no such folder. Follows no link. For
+/// implementations of [`ThreadFiles::delete_tenant`].
+pub fn delete_folder(folder: &Path) -> io::Result<u64> {
+    let mut files = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => folders.push(entry.path()),
+                false => files += 1,
+            }
+        }
+    }
+    match fs::remove_dir_all(folder) {
+        // Another process wrote a file meanwhile. The caller looks again as long as there was something.
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(files.max(1)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(files),
     }
 }
 

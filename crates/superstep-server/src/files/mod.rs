@@ -6,7 +6,7 @@
 mod folder;
 mod path;
 
-pub use folder::FolderFiles;
+pub use folder::{FolderFiles, delete_folder};
 pub use path::{BadFilePath, ThreadFilePath};
 
 use bytes::Bytes;
@@ -46,6 +46,9 @@ pub trait ThreadFiles: Send + Sync + 'static {
 
     /// Deletes all files of a thread. A thread without files is no error.
     fn delete_all<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, ThreadFileResult<()>>;
+
+    /// Deletes all files of all threads of a tenant, also of threads that were deleted. Returns how many files there were.
+    fn delete_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, ThreadFileResult<u64>>;
 
     /// Copies all files of a thread to another one.
     fn copy_all<'a>(

@@ -13,25 +13,31 @@ use crate::error::ApiResult;
 use crate::history::{self, Checkpoint};
 use crate::wire::{self, CheckpointId};
 
-/// Returns the newest checkpoints of a thread with their branches. A checkpoint is newer than the one that it follows, so of every
-/// checkpoint that is shown, all branches are.
+/// Returns the newest checkpoints of a thread with their branches, or a page of those older than `before`. A checkpoint is newer than
+/// the one that it follows, so of every checkpoint among the newest, all branches are. An older page names no branches: what
+/// follows its checkpoints is in the pages before it.
 pub(crate) async fn checkpoint_tree(
     app: &Shared,
     graph: &Arc<Definition>,
     thread: &ThreadId,
+    before: Option<CheckpointId>,
     limit: usize,
 ) -> ApiResult<Json> {
     // Above every checkpoint: without it, those that the thread went back from are left out.
-    let above = CheckpointId::after(Seq(1 << 48));
+    let above = before.unwrap_or(CheckpointId::after(Seq(1 << 48)));
     let page = history::read(app, graph, thread, Some(above), limit + 1, |_| true).await?;
     let mut checkpoints = page.checkpoints;
     let is_complete = checkpoints.len() <= limit;
     checkpoints.truncate(limit);
+    resolve_parents(app, graph, thread, &mut checkpoints).await?;
     let current = history::newest(app, graph, thread).await?;
     let current = current.map(|current| current.id);
     let log = app.runtime.log_of(thread).await?;
     let path = entries_before(&log, log.last().map_or(Seq(0), |newest| newest.seq));
-    let branches = branches(&checkpoints, current);
+    let branches = match before {
+        Some(_) => Vec::new(),
+        None => branches(&checkpoints, current),
+    };
     let shown = checkpoints.iter().map(|checkpoint| {
         let state = &checkpoint.state;
         let next = state.next.iter().filter(|task| task.frame.is_root());
@@ -63,6 +69,35 @@ pub(crate) async fn checkpoint_tree(
         "branches": ends.collect::<Vec<_>>(),
         "is_complete": is_complete,
     }))
+}
+
+/// Replaces parents that were not read by the checkpoints that they stand for. A fork may continue from an entry of another page,
+/// and a reader of one page cannot know whether that entry is a checkpoint; with the right ids, pages join.
+async fn resolve_parents(
+    app: &Shared,
+    graph: &Arc<Definition>,
+    thread: &ThreadId,
+    checkpoints: &mut [Checkpoint],
+) -> ApiResult<()> {
+    let read: BTreeSet<CheckpointId> = checkpoints.iter().map(|read| read.id).collect();
+    // Many branches may leave the same checkpoint.
+    let mut resolved: BTreeMap<CheckpointId, CheckpointId> = BTreeMap::new();
+    for checkpoint in checkpoints {
+        let Some(parent) = checkpoint.parent.filter(|parent| !read.contains(parent)) else {
+            continue;
+        };
+        let found = match resolved.get(&parent) {
+            Some(found) => *found,
+            None => {
+                let found = history::at(app, graph, thread, parent).await?;
+                let found = found.map_or(parent, |found| found.id);
+                resolved.insert(parent, found);
+                found
+            }
+        };
+        checkpoint.parent = Some(found);
+    }
+    Ok(())
 }
 
 struct Branch {

@@ -1,9 +1,10 @@
 //! What user interfaces ask about threads and runs, and LangGraph's API does not answer: the inbox, interrupts with their answers, the
-//! tree of checkpoints, state diffs, what a fork would repeat, the trace, labels, the queue, budgets. All of it is read from the log and
+//! tree of checkpoints, state diffs, what a fork would repeat, test cases, the trace, labels, the queue, budgets. All of it is read from the log and
 //! the registry; nothing is stored for it, and nothing here writes.
 
 mod budgets;
 pub(crate) mod calls;
+mod case_reader;
 mod checkpoint_tree;
 mod fork_preview;
 mod inbox;
@@ -15,6 +16,7 @@ mod span_tree;
 mod state_diff;
 
 pub(crate) use budgets::{budget, budget_namespace, budgets};
+pub(crate) use case_reader::test_case;
 pub(crate) use checkpoint_tree::checkpoint_tree;
 pub(crate) use fork_preview::fork_preview;
 pub(crate) use inbox::{InboxQuery, inbox};

@@ -18,6 +18,7 @@ use crate::error::ApiError;
 use crate::follow::{SseSource, stream, write_data};
 use crate::json_rpc::{RpcError, RpcId, RpcRequest};
 use crate::mcp::call_runner::CallRunner;
+use crate::mcp::elicitation::FormFields;
 use crate::mcp::session::{CallEntry, McpSession};
 use crate::mcp::{McpConnection, tools};
 use crate::stream::sse;
@@ -32,6 +33,8 @@ pub(super) struct ToolCall {
     pub(super) arguments: Json,
     /// What the client knows the progress of the call by.
     pub(super) progress_token: Option<Json>,
+    /// What the fields of forms can be for this client.
+    pub(super) form_fields: FormFields,
     /// Whether the client reads a stream of events.
     reads_streams: bool,
 }
@@ -77,6 +80,7 @@ impl ToolCall {
             assistant,
             arguments,
             progress_token: token.filter(is_token).cloned(),
+            form_fields: connection.form_fields,
             reads_streams: connection.reads_streams,
         })
     }

@@ -229,7 +229,7 @@ impl CallRunner {
         let mut answers = Map::new();
         let mut answered_by = self.call.caller.clone();
         for interrupt in interrupts {
-            let form = ElicitationForm::of(interrupt);
+            let form = ElicitationForm::of(interrupt, self.call.form_fields);
             let (caller, result) = match self.elicit(&form, problem.as_deref()).await {
                 FormReply::Reply(caller, ElicitationReply::Result(result)) => (caller, result),
                 FormReply::Reply(_, ElicitationReply::Failed) | FormReply::Gone => {

@@ -1,7 +1,8 @@
 //! Interrupts as forms of elicitation.
 //!
-//! A form is an object of texts, numbers, booleans and choices. An approval becomes a choice of decisions, a flat schema is shown as
-//! it is, and everything else is answered with a text, which is read as JSON if the interrupt wants more than a text.
+//! A form is an object of texts, numbers, booleans and choices; since version 2025-11-25 of the protocol, also of choices of several
+//! values. An approval becomes a choice of decisions, a flat schema is shown as it is, and everything else is answered with a text,
+//! which is read as JSON if the interrupt wants more than a text.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -13,6 +14,33 @@ pub(super) struct ElicitationForm<'a> {
     interrupt: &'a Json,
     kind: FormKind<'a>,
 }
+
+/// What the fields of a form can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FormFields {
+    /// Texts, numbers, booleans, and choices of one value.
+    Single,
+    /// The same, and choices of several values.
+    Multiple,
+}
+
+impl FormFields {
+    /// Returns what the fields can be in a version of the protocol. Versions are dates.
+    pub(super) fn of_version(version: Option<&str>) -> Self {
+        match version {
+            Some(version) if version >= MULTIPLE_SINCE => Self::Multiple,
+            _ => Self::Single,
+        }
+    }
+
+    /// Whether a field can have this schema.
+    fn allow(self, schema: &Json) -> bool {
+        is_primitive(schema) || (self == Self::Multiple && is_multiple_choice(schema))
+    }
+}
+
+/// Version of the protocol in which choices of several values came.
+const MULTIPLE_SINCE: &str = "2025-11-25";
 
 #[derive(Debug)]
 enum FormKind<'a> {
@@ -28,7 +56,7 @@ enum FormKind<'a> {
 
 impl<'a> ElicitationForm<'a> {
     /// Returns the form for an interrupt, as streams show it.
-    pub(super) fn of(interrupt: &'a Json) -> Self {
+    pub(super) fn of(interrupt: &'a Json, fields: FormFields) -> Self {
         let value = request_of(interrupt);
         let action = value.pointer("/action_request/action");
         let config = value.get("config").filter(|config| config.is_object());
@@ -36,8 +64,8 @@ impl<'a> ElicitationForm<'a> {
             (Some(action), Some(config)) => FormKind::Approval { config, action },
             _ => match &interrupt["response_schema"] {
                 Json::Null => FormKind::Text(false),
-                schema if is_flat(schema) => FormKind::Fields(schema),
-                schema if is_primitive(schema) => FormKind::Value(schema),
+                schema if is_flat(schema, fields) => FormKind::Fields(schema),
+                schema if fields.allow(schema) => FormKind::Value(schema),
                 _ => FormKind::Text(true),
             },
         };
@@ -171,11 +199,23 @@ fn approval_answer(action: &str, content: &Map<String, Json>) -> Result<Json, St
     }
 }
 
-/// Whether a form can have this schema: an object whose properties are all primitive.
-fn is_flat(schema: &Json) -> bool {
+/// Whether a form can have this schema: an object whose properties are all fields.
+fn is_flat(schema: &Json, fields: FormFields) -> bool {
     let properties = schema["properties"].as_object();
-    schema["type"] == "object"
-        && properties.is_some_and(|fields| !fields.is_empty() && fields.values().all(is_primitive))
+    let is_form = |properties: &Map<String, Json>| {
+        !properties.is_empty() && properties.values().all(|property| fields.allow(property))
+    };
+    schema["type"] == "object" && properties.is_some_and(is_form)
+}
+
+/// Whether this is the schema of a list whose items are from a list of texts, with titles or without.
+fn is_multiple_choice(schema: &Json) -> bool {
+    let items = &schema["items"];
+    let is_titled = |option: &Json| option["const"].is_string() && option["title"].is_string();
+    let titled = items["anyOf"].as_array();
+    let are_titled = titled.is_some_and(|options| options.iter().all(is_titled));
+    schema["type"] == "array"
+        && (are_titled || (items["type"] == "string" && items["enum"].is_array()))
 }
 
 fn is_primitive(schema: &Json) -> bool {
@@ -207,7 +247,7 @@ mod tests {
             }),
             Json::Null,
         );
-        let form = ElicitationForm::of(&asked);
+        let form = ElicitationForm::of(&asked, FormFields::Single);
         assert_eq!(form.message(None), "May I pay?");
         let schema = form.schema();
         assert_eq!(
@@ -237,7 +277,8 @@ mod tests {
         );
         let listed = json!({ "id": "1", "value": [asked["value"]] });
         assert_eq!(
-            ElicitationForm::of(&listed).read(&accepted(json!({ "decision": "accept" }))),
+            ElicitationForm::of(&listed, FormFields::Single)
+                .read(&accepted(json!({ "decision": "accept" }))),
             Ok(Some(json!([{ "type": "accept", "args": null }])))
         );
         assert_eq!(read(json!({ "action": "cancel" })), Ok(None));
@@ -250,14 +291,14 @@ mod tests {
             "type": "object", "properties": { "size": { "type": "integer" } }, "required": ["size"],
         });
         let asked = interrupt(json!("Which?"), flat.clone());
-        let form = ElicitationForm::of(&asked);
+        let form = ElicitationForm::of(&asked, FormFields::Single);
         assert_eq!(form.schema(), flat);
         assert_eq!(
             form.read(&accepted(json!({ "size": 3 }))),
             Ok(Some(json!({ "size": 3 })))
         );
         let asked = interrupt(json!("Which?"), json!({ "type": "boolean" }));
-        let form = ElicitationForm::of(&asked);
+        let form = ElicitationForm::of(&asked, FormFields::Single);
         assert_eq!(form.schema()["properties"]["answer"]["type"], "boolean");
         assert_eq!(
             form.read(&accepted(json!({ "answer": true }))),
@@ -266,16 +307,46 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_of_several_values_is_shown_since_the_version_that_has_it() {
+        let sizes = json!({ "type": "array", "items": { "type": "string", "enum": ["S", "M"] } });
+        let colors = json!({
+            "type": "array", "items": { "anyOf": [{ "const": "r", "title": "Red" }] },
+        });
+        let schema = json!({
+            "type": "object", "properties": { "sizes": sizes, "colors": colors }, "required": [],
+        });
+        let asked = interrupt(json!("Which?"), schema.clone());
+        let shown = |version| ElicitationForm::of(&asked, FormFields::of_version(version)).schema();
+        assert_eq!(shown(Some("2025-11-25")), schema);
+        for older in [None, Some("2025-06-18"), Some("2025-03-26")] {
+            assert_eq!(
+                shown(older)["properties"]["answer"]["type"],
+                "string",
+                "{older:?}"
+            );
+        }
+        let newest = FormFields::of_version(Some("2025-11-25"));
+        for other in [
+            json!({ "type": "array", "items": { "type": "string" } }),
+            json!({ "type": "array", "items": { "anyOf": [{ "const": 1, "title": "One" }] } }),
+            json!({ "type": "array" }),
+            json!({ "type": "object" }),
+        ] {
+            assert!(!newest.allow(&other), "{other}");
+        }
+    }
+
+    #[test]
     fn other_answers_are_texts() {
         let nested = json!({ "type": "array", "items": { "type": "string" } });
         let asked = interrupt(json!("Which?"), nested);
-        let form = ElicitationForm::of(&asked);
+        let form = ElicitationForm::of(&asked, FormFields::Single);
         assert_eq!(
             form.read(&accepted(json!({ "answer": "[\"a\"]" }))),
             Ok(Some(json!(["a"])))
         );
         let asked = interrupt(json!("Which?"), Json::Null);
-        let form = ElicitationForm::of(&asked);
+        let form = ElicitationForm::of(&asked, FormFields::Single);
         assert_eq!(
             form.read(&accepted(json!({ "answer": "[1]" }))),
             Ok(Some(json!("[1]"))),

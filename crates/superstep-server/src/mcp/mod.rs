@@ -27,6 +27,7 @@ use crate::caller::{Caller, header_text};
 use crate::error::ApiError;
 use crate::json_rpc::{self, RpcError, RpcMessage, RpcRequest, success};
 use crate::mcp::call::ToolCall;
+use crate::mcp::elicitation::FormFields;
 use crate::mcp::session::{ElicitationReply, McpSession};
 use crate::permission::Permission;
 
@@ -87,16 +88,19 @@ struct McpConnection {
     session: Option<McpSession>,
     /// Whether the client reads a stream of events.
     reads_streams: bool,
+    /// What the fields of forms can be for this client.
+    form_fields: FormFields,
 }
 
 impl McpConnection {
     fn read(app: App, caller: Caller, headers: &HeaderMap) -> Result<Self, RpcError> {
-        if let Some(version) = text(headers, VERSION_HEADER)?
+        let version = text(headers, VERSION_HEADER)?;
+        if let Some(version) = &version
             && !VERSIONS.contains(&version.as_str())
         {
             return Err(bad_request(format!(
                 "the protocol version `{}` is not supported; use one of {}",
-                superstep::__private::shorten(&version),
+                superstep::__private::shorten(version),
                 VERSIONS.join(", ")
             )));
         }
@@ -119,6 +123,7 @@ impl McpConnection {
             caller,
             session,
             reads_streams: accepted.streams,
+            form_fields: FormFields::of_version(version.as_deref()),
         })
     }
 

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 use superstep::AssistantId;
-use superstep::registry::CronQuery;
+use superstep::registry::{CronQuery, CronRow};
 
 use crate::caller::{Caller, Payload, ThreadPath, assistant_id, cron_id};
 use crate::cron::{self, CronBody};
@@ -37,7 +37,7 @@ async fn create(
 ) -> ApiResult<JsonBody<Json>> {
     let body = CronBody::read(request.body)?;
     let created = cron::create(&app, caller, None, body, request.key.as_ref()).await?;
-    Ok(JsonBody(wire::cron(&created)))
+    shown(&app, created).await
 }
 
 async fn create_for_thread(
@@ -49,7 +49,7 @@ async fn create_for_thread(
     thread::get(&app, &id).await?;
     let body = CronBody::read(request.body)?;
     let created = cron::create(&app, caller, Some(id), body, request.key.as_ref()).await?;
-    Ok(JsonBody(wire::cron(&created)))
+    shown(&app, created).await
 }
 
 async fn read(
@@ -58,7 +58,7 @@ async fn read(
     Path(id): Path<String>,
 ) -> ApiResult<JsonBody<Json>> {
     let found = cron::get(&app, &caller, cron_id(&id)?).await?;
-    Ok(JsonBody(wire::cron(&found)))
+    shown(&app, found).await
 }
 
 async fn change(
@@ -69,7 +69,12 @@ async fn change(
 ) -> ApiResult<JsonBody<Json>> {
     let body = CronBody::read(fields)?;
     let changed = cron::change(&app, &caller, cron_id(&id)?, &body).await?;
-    Ok(JsonBody(wire::cron(&changed)))
+    shown(&app, changed).await
+}
+
+async fn shown(app: &Shared, cron: CronRow) -> ApiResult<JsonBody<Json>> {
+    let mut shown = cron::show(app, &cron.tenant, std::slice::from_ref(&cron)).await?;
+    Ok(JsonBody(shown.pop().unwrap_or_default()))
 }
 
 async fn delete(
@@ -136,12 +141,11 @@ async fn search(
     let total = app.registry().count_crons(&query).await?;
     let found = app.registry().crons(&query).await?;
     let select = body.select.unwrap_or_default();
-    let rows = found.iter().map(|found| {
-        let mut row = wire::cron(found);
-        wire::select(&mut row, &select);
-        row
-    });
-    Ok(paged(rows.collect(), query.page, total))
+    let mut rows = cron::show(&app, &caller.tenant, &found).await?;
+    for row in &mut rows {
+        wire::select(row, &select);
+    }
+    Ok(paged(rows, query.page, total))
 }
 
 async fn count(

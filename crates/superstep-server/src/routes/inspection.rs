@@ -1,5 +1,5 @@
 //! What user interfaces ask besides LangGraph's API, under `/superstep`: the inbox, the queue, budgets, and of a thread its
-//! interrupts, its tree of checkpoints, state diffs, what a fork would repeat, its trace and its labels.
+//! interrupts, its tree of checkpoints, state diffs, what a fork would repeat, a branch as a test case, its trace and its labels.
 
 use std::sync::Arc;
 
@@ -17,6 +17,9 @@ use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::inspect::{self, DiffSide, InboxQuery};
 use crate::routes::paging::{page, paged};
+use crate::start::no_checkpoint;
+use crate::test_case::TestCase;
+use crate::wire::CheckpointId;
 use crate::{App, Shared, assistant, thread, wire};
 
 pub(super) fn routes() -> Router<App> {
@@ -31,6 +34,7 @@ pub(super) fn routes() -> Router<App> {
             "/superstep/threads/{thread_id}/fork/preview",
             post(fork_preview),
         )
+        .route("/superstep/threads/{thread_id}/case", get(case))
         .route("/superstep/threads/{thread_id}/trace", get(trace))
         .route("/superstep/threads/{thread_id}/labels", get(labels))
 }
@@ -96,7 +100,11 @@ async fn tree(
 ) -> ApiResult<JsonBody<Json>> {
     let graph = graph_of(&app, &id).await?;
     let limit = page(query.number("limit")?.or(Some(TREE_DEFAULT)), None)?.limit;
-    let shown = inspect::checkpoint_tree(&app, &graph, &id, limit as usize).await?;
+    let before = match query.text("before") {
+        Some(name) => Some(CheckpointId::parse(&id, name).ok_or_else(|| no_checkpoint(name))?),
+        None => None,
+    };
+    let shown = inspect::checkpoint_tree(&app, &graph, &id, before, limit as usize).await?;
     Ok(JsonBody(shown))
 }
 
@@ -156,6 +164,18 @@ async fn fork_preview(
     Ok(JsonBody(shown))
 }
 
+async fn case(
+    State(app): State<App>,
+    ThreadPath(id): ThreadPath,
+    query: QueryFields,
+) -> ApiResult<JsonBody<TestCase>> {
+    let graph = graph_of(&app, &id).await?;
+    let named = query.text("checkpoint_id");
+    let end = inspect::checkpoint_named(&app, &graph, &id, named).await?;
+    let end = end.ok_or_else(nothing_happened)?;
+    Ok(JsonBody(inspect::test_case(&app, &graph, &id, &end).await?))
+}
+
 async fn trace(State(app): State<App>, ThreadPath(id): ThreadPath) -> ApiResult<JsonBody<Json>> {
     thread::get(&app, &id).await?;
     let trace = app.runtime.trace_of(&id).await?;
@@ -188,5 +208,5 @@ fn nothing_happened() -> ApiError {
 
 /// Longest page of the inbox.
 const INBOX_MAX: u32 = 100;
-/// Number of checkpoints in a tree, unless the caller names another.
+/// Number of checkpoints in a page of a tree, unless the caller names another.
 const TREE_DEFAULT: u32 = 1_000;

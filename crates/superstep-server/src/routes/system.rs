@@ -39,13 +39,15 @@ async fn ok(State(app): State<App>, query: QueryFields) -> ApiResult<JsonBody<Js
 async fn info() -> JsonBody<Json> {
     JsonBody(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "langgraph_py_version": null,
+        // LangGraph's document requires both.
+        "langgraph_py_version": "",
         "flags": {
             "assistants": true,
             "crons": true,
             "langsmith": false,
             "langsmith_tracing_replicas": false,
         },
+        "metadata": {},
         "host": {
             "kind": "self-hosted",
             "project_id": null,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use superstep::graph::Definition;
 use superstep::registry::Assistant;
 use superstep::run::{Durability, RunOptions};
-use superstep::{NodeName, Value};
+use superstep::{NodeName, Value, schema};
 
 use crate::caller::Caller;
 use crate::error::{ApiError, ApiResult};
@@ -80,6 +80,21 @@ impl RunConfig {
         }
     }
 
+    /// Refuses a context that does not fit the schema of the graph, if the run may read it. A resume that says nothing about the
+    /// context keeps the one that its run was started with.
+    pub(crate) fn check_context(&self, graph: &Definition, body: &RunBody) -> ApiResult<()> {
+        let Some(declared) = graph.context_schema() else {
+            return Ok(());
+        };
+        if !self.has_own_context && body.input.is_none() {
+            return Ok(());
+        }
+        schema::check(declared, &self.context, "the context").map_err(|why| {
+            let graph = graph.name();
+            ApiError::invalid(format!("The context does not fit graph `{graph}`: {why}"))
+        })
+    }
+
     /// Returns the context in the form in which a run takes it; `None` if it is empty.
     pub(crate) fn context_value(&self) -> ApiResult<Option<Value>> {
         let is_empty = self.context.as_object().is_none_or(Map::is_empty);
@@ -129,7 +144,7 @@ fn is_users(name: &str) -> bool {
 }
 
 /// Field in which nodes find who the caller is.
-const USER: &str = "langgraph_auth_user";
+pub(crate) const USER: &str = "langgraph_auth_user";
 
 fn nodes_of(graph: &Definition, list: Option<&NodeList>) -> ApiResult<BTreeSet<NodeName>> {
     let names = match list {

@@ -43,7 +43,9 @@ pub(crate) async fn check_cron(
         }
         None => {}
     }
-    RunConfig::of(&assistant, body).options(&graph, body)?;
+    let config = RunConfig::of(&assistant, body);
+    config.check_context(&graph, body)?;
+    config.options(&graph, body)?;
     request::check(&graph, body)?;
     Ok(assistant)
 }

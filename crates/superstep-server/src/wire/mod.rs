@@ -24,7 +24,7 @@ pub(crate) use assistant::{assistant, assistant_version, mirror};
 pub(crate) use checkpoint_id::{
     AFTER, BEFORE_INPUT, CheckpointId, checkpoint, checkpoint_map, name_of_copy,
 };
-pub(crate) use cron::{ON_RUN_COMPLETED, cron};
+pub(crate) use cron::{ON_RUN_COMPLETED, cron, last_run_id};
 pub(crate) use delivery::{delivery, read_delivery_status};
 pub(crate) use extract::extract;
 pub(crate) use input::read_input;
@@ -32,7 +32,8 @@ pub(crate) use interrupt::{interrupt, interrupt_as_asked, streamed_interrupt};
 pub(crate) use item::item;
 pub(crate) use run::{
     CHECKPOINT_ID, CHECKPOINT_NS, answers_interrupt, error as run_error, error_name, is_stateless,
-    note_answers, read_status, run, run_address, run_configurable, run_metadata, thread_config,
+    note_answers, read_status, run, run_address, run_configurable, run_metadata,
+    status as run_status, thread_config,
 };
 pub(crate) use state::{
     StateOptions, empty_state, error_text, first_of_each_task, open_interrupts, open_interrupts_of,

@@ -205,7 +205,7 @@ fn settings_that_may_be_secrets_are_not_shown() {
 }
 
 /// Returns the name of a run's status.
-fn status(status: RunStatus) -> &'static str {
+pub(crate) fn status(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Pending => "pending",
         RunStatus::Running => "running",

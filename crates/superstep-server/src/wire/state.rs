@@ -119,7 +119,9 @@ impl DrawnState<'_> {
             true => open_interrupts(app, thread, state.stop.as_ref()).await?,
             false => all_interrupts(app, thread).await?,
         };
-        let is_inside = state.next.iter().any(|task| task.frame != *self.frame);
+        // Also if the subgraph itself has finished: until the superstep around it ends, what it did is in its own state alone.
+        let mut next = state.next.iter();
+        let is_inside = next.any(|task| task.frame != *self.frame || enters(graph, task));
         let subgraphs = match is_inside {
             true => self.open_subgraphs(app, graph, thread).await?,
             false => Vec::new(),
@@ -562,7 +564,7 @@ impl Scene<'_> {
         let state = child.and_then(|child| Some((&child.frame, child.state.as_ref()?)));
         let namespace = match child {
             Some(child) => Some(wire::namespace(&child.frame)),
-            None => self.enters(task).then(|| inner_namespace(task, &id)),
+            None => enters(self.graph, task).then(|| inner_namespace(task, &id)),
         };
         // A client that gets the state of the subgraph needs no other way to it.
         let pointer = namespace.filter(|_| state.is_none()).map(
@@ -596,13 +598,6 @@ impl Scene<'_> {
             input: child.found.input.as_ref(),
         };
         Scene { drawn, ..*self }
-    }
-
-    /// Whether a task enters a subgraph.
-    fn enters(&self, task: &NextTask) -> bool {
-        let outer = task.frame.segments().iter().map(|segment| &segment.node);
-        let nodes = outer.chain([&task.node]).map(NodeName::as_str);
-        wire::frame_of(nodes).is_some_and(|frame| self.graph.at(&frame).is_some())
     }
 
     /// Returns the task that applies the input, which is no task of ours.
@@ -645,6 +640,13 @@ impl Scene<'_> {
             failures.find(|failure| is_of(&failure.frame, &failure.node, failure.task, task))?;
         Some(error_text(failure))
     }
+}
+
+/// Whether a task enters a subgraph.
+fn enters(graph: &Arc<Definition>, task: &NextTask) -> bool {
+    let outer = task.frame.segments().iter().map(|segment| &segment.node);
+    let nodes = outer.chain([&task.node]).map(NodeName::as_str);
+    wire::frame_of(nodes).is_some_and(|frame| graph.at(&frame).is_some())
 }
 
 /// Returns the fields that a checkpoint can be found by: those with a single value.

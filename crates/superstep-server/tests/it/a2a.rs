@@ -197,6 +197,33 @@ async fn a_task_is_cancelled_while_it_works() {
 }
 
 #[tokio::test]
+async fn a_task_is_cancelled_while_it_waits_for_input() {
+    let client = Client::new().await;
+    let task = call(&client, "ask", "message/send", says("refund me")).await;
+    assert_eq!(task["status"]["state"], "input-required");
+    let named = json!({ "id": task["id"] });
+    let cancelled = call(&client, "ask", "tasks/cancel", named.clone()).await;
+    assert_eq!(cancelled["id"], task["id"]);
+    assert_eq!(cancelled["status"]["state"], "canceled");
+    let found = call(&client, "ask", "tasks/get", named.clone()).await;
+    assert_eq!(found["status"]["state"], "canceled");
+    assert_eq!(code(&client, "ask", "tasks/cancel", named).await, -32002);
+    let late = with(says("yes"), "taskId", &task["id"]);
+    assert_eq!(code(&client, "ask", "message/send", late).await, -32004);
+}
+
+#[tokio::test]
+async fn a_task_that_was_answered_cannot_be_cancelled() {
+    let client = Client::new().await;
+    let task = call(&client, "ask", "message/send", says("refund me")).await;
+    let answer = with(says("too much"), "taskId", &task["id"]);
+    let done = call(&client, "ask", "message/send", answer).await;
+    assert_eq!(done["status"]["state"], "completed");
+    let named = json!({ "id": task["id"] });
+    assert_eq!(code(&client, "ask", "tasks/cancel", named).await, -32002);
+}
+
+#[tokio::test]
 async fn tasks_are_listed_a_page_at_a_time() {
     let client = Client::new().await;
     for text in ["one", "two", "three"] {

@@ -119,6 +119,7 @@ async fn pay(_: View<Paid>, cx: NodeCx) -> Result<PaidUpdate, NodeError> {
         end: Timestamp(now),
         error: None,
         fields: Map::from_iter(fields),
+        result: None,
     })?;
     Ok(PaidUpdate::default().receipt(Some("paid".to_owned())))
 }

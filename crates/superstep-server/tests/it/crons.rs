@@ -320,6 +320,19 @@ async fn a_cron_runs_on_its_thread_until_it_is_stopped() {
     }
     let state = client.get(&format!("{thread}/state")).await.ok();
     assert_eq!(state["values"]["turns"], 3);
+    assert_eq!(cron["last_run"], Json::Null);
+    let shown = client.get(&path_of(&cron)).await.ok();
+    assert_eq!(
+        shown["last_run"],
+        json!({
+            "run_id": runs[0]["run_id"],
+            "thread_id": cron["thread_id"],
+            "due_at": "2025-01-01T12:03:00.000000+00:00",
+            "status": "success",
+            "error": null,
+            "updated_at": runs[0]["updated_at"],
+        })
+    );
 
     let half = json!({ "schedule": "30 * * * *" });
     let changed = client.call("PATCH", &path_of(&cron), Some(half)).await.ok();
@@ -350,6 +363,48 @@ async fn runs_without_a_thread_have_one_each_which_is_deleted_or_kept() {
     assert_eq!(threads_of(&client, &deleted).await, 0);
     sleep(Duration::from_secs(120)).await;
     assert_eq!(threads_of(&client, &kept).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_crons_has_the_last_run_of_each() {
+    let client = Disk::new().serve().await;
+    let create = async |fields: Json| {
+        let body = with(every_minute(), fields);
+        client.post("/runs/crons", body).await.ok()["cron_id"].clone()
+    };
+    let keep = |assistant: &str| json!({ "assistant_id": assistant, "on_run_completed": "keep" });
+    let kept = create(keep("chat")).await;
+    let broken = create(keep("broken")).await;
+    let deleted = create(json!({})).await;
+    let stopped = create(json!({ "enabled": false })).await;
+    // By then, the thread of the first tick is deleted, where it is not kept.
+    sleep(Duration::from_secs(70)).await;
+    let found = client.post("/runs/crons/search", json!({})).await.ok();
+    let last_run = |id: &Json| {
+        let mut found = found.as_array().unwrap().iter();
+        let found = found.find(|cron| cron["cron_id"] == *id).unwrap();
+        found["last_run"].clone()
+    };
+    let (success, failure) = (last_run(&kept), last_run(&broken));
+    assert_eq!(
+        (&success["status"], &success["error"]),
+        (&json!("success"), &Json::Null)
+    );
+    assert_eq!(failure["status"], "error");
+    let message = failure["error"]["message"].as_str().unwrap();
+    assert!(message.contains("kaboom"), "{message}");
+    for run in [&success, &failure] {
+        let runs = format!("/threads/{}/runs", run["thread_id"].as_str().unwrap());
+        let stored = client.get(&runs).await.ok();
+        assert_eq!(stored[0]["run_id"], run["run_id"]);
+    }
+    let gone = last_run(&deleted);
+    assert!(gone["run_id"].is_string(), "{gone}");
+    assert_eq!(gone["due_at"], "2025-01-01T12:01:00.000000+00:00");
+    for field in ["thread_id", "status", "error", "updated_at"] {
+        assert_eq!(gone[field], Json::Null, "{field}");
+    }
+    assert_eq!(last_run(&stopped), Json::Null);
 }
 
 #[tokio::test(start_paused = true)]
@@ -503,4 +558,7 @@ async fn a_tick_without_a_run_says_why_and_the_cron_continues() {
         assert!(message.contains(wanted), "{message}");
         assert_eq!(found["next_run_date"], "2025-01-01T12:03:00.000000+00:00");
     }
+    // The run of the tick before is still the last one.
+    let found = client.get(&path_of(&busy)).await.ok();
+    assert_eq!(found["last_run"]["status"], "running");
 }

@@ -1,121 +1,315 @@
-//! An erased tenant leaves no byte in the database, and others lose nothing.
+//! An erased tenant leaves no byte in the stores, also if servers go on meanwhile, and others lose nothing.
 
-use std::fs;
-use std::path::Path;
+mod planting;
+
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::StatusCode;
 use serde_json::json;
-use superstep::checkpoint::ThreadQuery;
+use services::Cluster;
 use superstep::prelude::*;
-use superstep::registry::{ApiKey, Registry as _};
-use superstep::store::{Namespace, PutItem, Store as _};
-use superstep::{ApiKeyId, Timestamp};
-use superstep_server::{ErasedTenant, FolderFiles, Server, TenantData, erase_tenant};
+use superstep::registry::{MemoryRegistry, Registry as _};
+use superstep::store::{MemoryStore, Namespace, PutItem, Search, Store as _};
+use superstep_postgres::Postgres;
+use superstep_server::{Authentication, ErasedTenant, Permission, TenantData, erase_tenant};
 use superstep_sqlite::Sqlite;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client as Plain, NoTls};
 
-#[derive(Clone, Debug, Default, State)]
-struct Diary {
-    #[state(append)]
-    pages: Vec<String>,
-}
+use self::planting::{Diary, DiaryUpdate, KINDS, PlantedServer, all, markers, markers_in};
+use crate::authorisation::{now, request};
+use crate::kit::Client;
+use crate::schema::Schema;
 
-async fn write(diary: View<Diary>, cx: NodeCx) -> Result<DiaryUpdate, NodeError> {
-    let text = diary.pages.last().cloned().unwrap_or_default();
-    let _: bool = cx
-        .interrupt(Interrupt::new("keep", format!("Keep {text}?")))
-        .await?;
-    Ok(DiaryUpdate::default())
-}
+/// Number of markers of the tenant that is erased.
+const MARKERS: u32 = 1_000;
 
 #[tokio::test]
-async fn no_byte_of_an_erased_tenant_is_left() {
+async fn no_marker_of_an_erased_tenant_is_left_in_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let database = folder.path().join("threads.db");
-    let store = Sqlite::open(&database).unwrap();
-    let files = FolderFiles::new(folder.path().join("files"));
-    let graph = Graph::builder("diary")
-        .node("write", write)
-        .edge(START, "write")
-        .edge("write", END)
-        .build()
-        .unwrap();
-    let runtime = Runtime::new(store.clone());
-    let registry = Arc::new(store.clone());
-    let server = Server::builder(runtime.clone(), registry)
-        .graph(graph.definition())
-        .store(Arc::new(store.clone()))
-        .start()
-        .await
-        .unwrap();
-    let now = Timestamp(1_000);
-    for (n, tenant) in [(1, "acme"), (2, "globex")] {
-        let marker = format!("marker-of-{tenant}");
-        let id = format!("{tenant}/t-{marker}");
-        let thread = runtime.thread(&graph, &id).unwrap();
-        let page = DiaryUpdate::default().pages(marker.clone());
-        thread.start(page).await.unwrap();
-        let put = PutItem {
-            namespace: Namespace::of_tenant(tenant, ["notes"]).unwrap(),
-            key: marker.clone(),
-            value: json!({ "text": marker }),
-            ttl: None,
-        };
-        store.put(&put, now).await.unwrap();
-        let key = ApiKey {
-            id: ApiKeyId::from_bytes([n; 16]),
-            tenant: tenant.to_owned(),
-            principal: marker.clone(),
-            name: marker,
-            hash: [n; 32],
-            permissions: 1,
-            is_restricted: false,
-            created: now,
-            expires: None,
-        };
-        store.create_api_key(&key).await.unwrap();
-    }
-    store.checkpoint_wal().await.unwrap();
-    assert!(count(folder.path(), "marker-of-acme") > 4);
-    let kept = count(folder.path(), "marker-of-globex");
+    let store = Sqlite::open(folder.path().join("threads.db")).unwrap();
+    let server = PlantedServer::new(store, folder.path()).await;
+    server.plant("acme", MARKERS, None).await;
+    server.plant("globex", KINDS, None).await;
+    // Whatever is found afterwards is found before: the search sees every kind.
+    assert_eq!(markers_in(folder.path(), "acme"), all(MARKERS));
+    assert_eq!(markers_in(folder.path(), "globex"), all(KINDS));
 
     let data = TenantData {
-        checkpointer: &store,
-        registry: &store,
-        store: Some(&store),
-        files: Some(&files),
+        checkpointer: &server.store,
+        registry: &server.store,
+        store: Some(&server.store),
+        files: Some(&server.files),
+        queue: None,
+        cache: Some(&server.store),
     };
-    let erased = erase_tenant(&data, "acme", now).await.unwrap();
-    assert_eq!(
-        (erased.threads, erased.items, erased.rows.api_keys),
-        (1, 1, 1)
-    );
-    store.compact().await.unwrap();
-    // The name of a thread stays, so that a process that still runs it cannot make it again.
-    assert_eq!(count(folder.path(), "marker-of-acme"), 1);
-    assert_eq!(count(folder.path(), "marker-of-globex"), kept);
-    let again = erase_tenant(&data, "acme", now).await.unwrap();
-    assert_eq!(again, ErasedTenant::default());
-
-    let mut query = ThreadQuery::default();
-    query.tenant = "globex".to_owned();
-    assert_eq!(runtime.count_threads(&query).await.unwrap(), 1);
-    let other = runtime.thread(&graph, "globex/t-marker-of-globex").unwrap();
-    other.answer_only(true).await.unwrap().unwrap();
+    let erased = erase_tenant(&data, "acme", now()).await.unwrap();
+    assert_every_kind(&erased);
+    server.store.compact().await.unwrap();
+    assert_eq!(markers_in(folder.path(), "acme"), all(0));
+    assert_eq!(markers_in(folder.path(), "globex"), all(KINDS));
+    assert_others_go_on(&server).await;
+    let again = erase_tenant(&data, "acme", now()).await.unwrap();
+    assert!(again.is_complete && again.threads + again.items + again.files == 0);
     server.drain().await;
 }
 
-/// Returns how often a text is in the files of a folder and of those in it.
-fn count(folder: &Path, text: &str) -> usize {
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(|file| file.unwrap().path());
-    let in_file = |file: std::path::PathBuf| match file.is_dir() {
-        true => count(&file, text),
-        false => {
-            let bytes = fs::read(file).unwrap();
-            let windows = bytes.windows(text.len());
-            windows.filter(|part| *part == text.as_bytes()).count()
+#[tokio::test]
+async fn no_marker_of_an_erased_tenant_is_left_in_the_tables_of_postgres() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = Schema::new();
+    let server = PlantedServer::new(schema.connect().await, folder.path()).await;
+    server.plant("acme", MARKERS, Some(&server.store)).await;
+    server.plant("globex", KINDS, Some(&server.store)).await;
+    assert_planted(&schema, folder.path(), MARKERS).await;
+
+    let data = everything(&server);
+    let erased = erase_tenant(&data, "acme", now()).await.unwrap();
+    assert_every_kind(&erased);
+    assert!(erased.requests > 0, "{erased:?}");
+    assert_planted(&schema, folder.path(), 0).await;
+    assert_others_go_on(&server).await;
+    server.drain().await;
+    schema.drop_tables().await;
+}
+
+/// Asserts that the tables and the files have so many markers of `acme`, and all of `globex`.
+async fn assert_planted(schema: &Schema, folder: &std::path::Path, count: u32) {
+    let rows = schema.all_rows().await;
+    for (tenant, count) in [("acme", count), ("globex", KINDS)] {
+        let mut found = markers_in(folder, tenant);
+        found.extend(markers(rows.as_bytes(), tenant));
+        assert_eq!(found, all(count), "{tenant}");
+    }
+}
+
+/// What PostgreSQL deletes stays in its files until they are rewritten, and in its write-ahead log until that is recycled.
+#[tokio::test]
+async fn no_marker_of_an_erased_tenant_is_left_in_the_files_of_postgres() {
+    let folder = tempfile::tempdir().unwrap();
+    let cluster = Cluster::private("erasure").unwrap();
+    let url = cluster.url().unwrap();
+    let server = PlantedServer::new(Postgres::connect(&url).await.unwrap(), folder.path()).await;
+    for tenant in ["acme", "globex"] {
+        server.plant(tenant, 60, Some(&server.store)).await;
+    }
+    let mut connections = JoinSet::new();
+    let plain = connect(&url, &mut connections).await;
+    let in_files = |tenant| {
+        let mut found = markers_in(folder.path(), tenant);
+        for part in ["base", "global"] {
+            found.extend(markers_in(&cluster.data().join(part), tenant));
         }
+        found
     };
-    files.map(in_file).sum()
+    // So that the statistics have samples of the rows.
+    for sql in ["ANALYZE", "CHECKPOINT"] {
+        plain.batch_execute(sql).await.unwrap();
+    }
+    assert_eq!(in_files("acme"), all(60));
+
+    let erased = erase_tenant(&everything(&server), "acme", now()).await;
+    assert!(erased.unwrap().is_complete);
+    server.drain().await;
+    // What the page on erasing a tenant tells operators to do. `ANALYZE` alone keeps the samples of a table that is empty now.
+    for sql in [
+        "DELETE FROM pg_statistic WHERE starelid IN
+             (SELECT oid FROM pg_class WHERE relnamespace = 'superstep'::regnamespace)",
+        "ANALYZE",
+        "VACUUM FULL",
+        "CHECKPOINT",
+    ] {
+        plain.batch_execute(sql).await.unwrap();
+    }
+    assert_eq!(in_files("acme"), all(0));
+    assert_eq!(in_files("globex"), all(60));
+}
+
+async fn connect(url: &str, connections: &mut JoinSet<()>) -> Plain {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    connections.spawn(async move { connection.await.unwrap() });
+    client
+}
+
+fn everything(server: &PlantedServer<Postgres>) -> TenantData<'_> {
+    TenantData {
+        checkpointer: &server.store,
+        registry: &server.store,
+        store: Some(&server.store),
+        files: Some(&server.files),
+        queue: Some(&server.store),
+        cache: Some(&server.store),
+    }
+}
+
+#[track_caller]
+fn assert_every_kind(erased: &ErasedTenant) {
+    let rows = &erased.rows;
+    let counts = [
+        erased.threads,
+        erased.files,
+        erased.items,
+        erased.cached,
+        rows.runs,
+        rows.assistants,
+        rows.crons,
+        rows.deliveries,
+        rows.api_keys,
+        rows.request_keys,
+    ];
+    let each = u64::from(MARKERS / KINDS);
+    assert!(counts.iter().all(|count| *count >= each), "{erased:?}");
+    assert!(erased.is_complete);
+}
+
+/// Asserts that the other tenant finds what it has, and can answer what it was asked.
+async fn assert_others_go_on<S>(server: &PlantedServer<S>)
+where
+    S: superstep::Checkpointer
+        + superstep::store::Store
+        + superstep::registry::Registry
+        + superstep::driver::NodeCache
+        + Clone,
+{
+    let client = server.client("globex");
+    // Three of runs, one of a key, one with metadata, and the one with the files.
+    let count = client.post("/threads/count", json!({})).await.ok();
+    assert_eq!(count, 6);
+    let waiting = json!({ "status": "interrupted" });
+    let found = client.post("/threads/search", waiting).await.ok();
+    let thread = found[0]["thread_id"].as_str().unwrap();
+    let answer = json!({ "assistant_id": "diary", "command": { "resume": true } });
+    let values = client.wait(&format!("/threads/{thread}"), answer).await;
+    assert_eq!(values["pages"].as_array().unwrap().len(), 2, "{values}");
+    let erased = server.client("acme");
+    assert_eq!(erased.post("/threads/count", json!({})).await.ok(), 0);
+}
+
+/// Stores in memory, with nothing of any tenant.
+#[derive(Clone, Default)]
+struct Stores {
+    threads: Memory,
+    registry: MemoryRegistry,
+    items: MemoryStore,
+}
+
+impl Stores {
+    fn data(&self) -> TenantData<'_> {
+        TenantData {
+            checkpointer: &self.threads,
+            registry: &self.registry,
+            store: Some(&self.items),
+            files: None,
+            queue: None,
+            cache: None,
+        }
+    }
+
+    async fn put(&self, key: &str) {
+        let put = PutItem {
+            namespace: Namespace::of_tenant("acme", ["notes"]).unwrap(),
+            key: key.to_owned(),
+            value: json!({ "text": key }),
+            ttl: None,
+        };
+        self.items.put(&put, now()).await.unwrap();
+    }
+
+    async fn count_items(&self) -> usize {
+        let search = Search {
+            tenant: "acme".to_owned(),
+            ..Search::default()
+        };
+        self.items.search(&search, now()).await.unwrap().len()
+    }
+}
+
+#[tokio::test]
+async fn what_a_caller_stores_with_a_deleted_key_is_erased() {
+    let stores = Stores::default();
+    let builder = Client::builder(Runtime::new(stores.threads.clone()), &stores.registry)
+        .store(Arc::new(stores.items.clone()))
+        .authentication(Authentication::with_api_keys());
+    let client = Client::of(builder).await;
+    let key = request("acme", "program", &Permission::ALL);
+    let key = key.issue(now()).unwrap();
+    assert!(stores.registry.create_api_key(&key.key).await.unwrap());
+
+    let write = async |n: u64| {
+        let item = json!({ "namespace": ["notes"], "key": format!("{n}"), "value": {} });
+        let put = client.call_as(&key.text, "PUT", "/store/items", Some(item));
+        put.await.status
+    };
+    assert_eq!(write(0).await, StatusCode::NO_CONTENT);
+    let write_until_refused = async {
+        for n in 1.. {
+            if write(n).await == StatusCode::UNAUTHORIZED {
+                return n;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        unreachable!("the key is refused at last")
+    };
+    let data = stores.data();
+    let (written, erased) = tokio::join!(write_until_refused, erase_tenant(&data, "acme", now()));
+    let erased = erased.unwrap();
+    // The server uses the key for three seconds more.
+    assert!(written > 50, "{written}");
+    assert_eq!((erased.is_complete, erased.items), (true, written));
+    assert_eq!(stores.count_items().await, 0);
+}
+
+/// Stores an item at its end.
+async fn note_late(_: View<Diary>, cx: NodeCx) -> Result<DiaryUpdate, NodeError> {
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    cx.store(["notes"])?.put("late", "note").await?;
+    Ok(DiaryUpdate::default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_in_progress_stores_is_erased() {
+    let stores = Stores::default();
+    let graph = Graph::builder("late")
+        .node("note", note_late)
+        .edge(START, "note")
+        .edge("note", END)
+        .build()
+        .unwrap();
+    let runtime = Runtime::builder(stores.threads.clone())
+        .store(stores.items.clone())
+        .build();
+    let thread = runtime.thread(&graph, "acme/late").unwrap();
+    let mut running = JoinSet::new();
+    running.spawn(async move { thread.start(DiaryUpdate::default()).await.map(drop) });
+    // The thread exists, and its node waits.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    let found = (erased.is_complete, erased.threads, erased.items);
+    assert_eq!(found, (true, 1, 1));
+    assert_eq!(stores.count_items().await, 0);
+    let lost = running.join_next().await.unwrap().unwrap();
+    assert!(lost.is_err(), "{lost:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_that_something_keeps_writing_to_is_not_reported_as_erased() {
+    let stores = Stores::default();
+    let mut writing = JoinSet::new();
+    let writer = stores.clone();
+    writing.spawn(async move {
+        for n in 0_u64.. {
+            writer.put(&format!("{n}")).await;
+            tokio::time::sleep(Duration::from_millis(900)).await;
+        }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    assert!(!erased.is_complete && erased.items > 10, "{erased:?}");
+
+    writing.shutdown().await;
+    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    assert!(erased.is_complete, "{erased:?}");
+    assert_eq!(stores.count_items().await, 0);
 }

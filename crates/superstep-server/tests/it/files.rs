@@ -6,7 +6,8 @@ use std::time::Duration;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use serde_json::{Value as Json, json};
-use superstep_server::FolderFiles;
+use superstep::ThreadId;
+use superstep_server::{FolderFiles, ThreadFilePath, ThreadFiles as _};
 
 use crate::kit::{Client, Reply};
 
@@ -177,6 +178,40 @@ async fn files_are_copied_and_deleted_with_their_thread() {
     let ids = json!({ "thread_ids": [copied["thread_id"]], "strategy": "delete" });
     client.post("/threads/prune", ids).await.ok();
     assert_eq!(threads_in(folder.path()), 0);
+}
+
+#[tokio::test]
+async fn the_files_of_a_tenant_are_deleted_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = FolderFiles::new(folder.path().join("files"));
+    let write = async |tenant: &str, path: &str| {
+        let thread = ThreadId::of_tenant(tenant, "t").unwrap();
+        let path = ThreadFilePath::parse(path).unwrap();
+        files.write(&thread, &path, "x".into()).await.unwrap();
+    };
+    write("acme", "a").await;
+    write("acme", "b/c").await;
+    for other in ["", "acme-corp", "Acme", "acm"] {
+        write(other, "a").await;
+    }
+    let outside = folder.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("kept"), "x").unwrap();
+    for (tenant, deleted) in [
+        ("acme", 2),
+        ("acme", 0),
+        ("/../../outside", 0),
+        ("x/../../../outside", 0),
+        ("..", 0),
+    ] {
+        assert_eq!(
+            files.delete_tenant(tenant).await.unwrap(),
+            deleted,
+            "{tenant}"
+        );
+    }
+    assert!(outside.join("kept").exists());
+    assert_eq!(threads_in(&folder.path().join("files")), 4);
 }
 
 #[tokio::test(start_paused = true)]

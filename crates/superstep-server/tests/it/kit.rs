@@ -10,12 +10,15 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use superstep::label::Labels;
 use superstep::prelude::*;
-use superstep::registry::MemoryRegistry;
+use superstep::registry::{MemoryRegistry, Registry};
 use superstep::store::MemoryStore;
 use superstep_agent::ChatMessage;
 use superstep_llm::Message;
-use superstep_server::{Server, ServerBuilder, ThreadFiles};
+use superstep_server::{Authentication, Permission, Server, ServerBuilder, ThreadFiles};
 use tower::ServiceExt as _;
+use uuid::Uuid;
+
+use crate::authorisation;
 
 #[derive(Clone, Debug, Default, State)]
 pub(crate) struct Chat {
@@ -97,8 +100,16 @@ pub(crate) fn request_as(
 /// A client of a server of its own.
 pub(crate) struct Client {
     router: Router,
+    /// Who sends the requests; `None` for those that bring their own credentials, or need none.
+    identity: Option<Identity>,
     /// Kept, so that the server lives as long as its client.
     _server: Arc<Server>,
+}
+
+/// A tenant, and an API key of it.
+struct Identity {
+    tenant: String,
+    key: String,
 }
 
 pub(crate) struct Reply {
@@ -152,6 +163,7 @@ impl Client {
         let server = builder.start().await.unwrap();
         Self {
             router: server.router(),
+            identity: None,
             _server: Arc::new(server),
         }
     }
@@ -164,13 +176,51 @@ impl Client {
         let server = Arc::new(builder.start().await.unwrap());
         tenants.map(|tenant| Self {
             router: server.router_of_tenant(tenant),
+            identity: None,
             _server: server.clone(),
         })
     }
 
+    /// Clients of one server that authenticates. Each has a key of a tenant of its own, which allows its principal everything, and the ids
+    /// of its requests begin with the name of the tenant.
+    pub(crate) async fn with_keys<const N: usize>(
+        builder: ServerBuilder,
+        registry: &dyn Registry,
+        tenants: [(&str, &str); N],
+    ) -> [Self; N] {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        let server = Arc::new(builder.start().await.unwrap());
+        let mut clients = Vec::new();
+        for (tenant, principal) in tenants {
+            let request = authorisation::request(tenant, principal, &Permission::ALL);
+            let issued = request.issue(authorisation::now()).unwrap();
+            assert!(registry.create_api_key(&issued.key).await.unwrap());
+            clients.push(Self {
+                router: server.router(),
+                identity: Some(Identity {
+                    tenant: tenant.to_owned(),
+                    key: issued.text,
+                }),
+                _server: server.clone(),
+            });
+        }
+        clients.try_into().ok().unwrap()
+    }
+
+    /// Sends a request and returns the response with its body unread.
+    pub(crate) async fn dispatch(&self, mut request: Request<Body>) -> Response<Body> {
+        if let Some(identity) = &self.identity {
+            let id = format!("{}:{}", identity.tenant, Uuid::now_v7());
+            let headers = request.headers_mut();
+            headers.insert("x-api-key", identity.key.parse().unwrap());
+            headers.insert("x-request-id", id.parse().unwrap());
+        }
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
     /// Sends a request and returns its reply, of which it reads what comes without a pause: a stream may stay open.
     pub(crate) async fn send_briefly(&self, request: Request<Body>, pause: Duration) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.dispatch(request).await;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut chunks = response.into_body().into_data_stream();
         let mut bytes = Vec::new();
@@ -222,7 +272,7 @@ impl Client {
             .header("content-type", "application/json")
             .body(Body::from(body.to_string()))
             .unwrap();
-        self.router.clone().oneshot(request).await.unwrap()
+        self.dispatch(request).await
     }
 
     pub(crate) async fn drain(&self) {
@@ -230,7 +280,7 @@ impl Client {
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
-        let response = self.router.clone().oneshot(request).await.unwrap();
+        let response = self.dispatch(request).await;
         let (status, headers) = (response.status(), response.headers().clone());
         let bytes = axum::body::to_bytes(response.into_body(), 10_000_000).await;
         let bytes = bytes.unwrap();

@@ -11,6 +11,7 @@ mod audit;
 mod authorisation;
 mod branches;
 mod connections;
+mod context;
 mod crons;
 mod erasure;
 mod files;

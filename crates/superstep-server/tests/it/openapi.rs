@@ -243,7 +243,7 @@ async fn what_a_session_gets_fits_to_the_document() {
         .post(&of_thread("/history"), &[thread], history)
         .await;
     checked.get(&of_thread("/history"), &[thread]).await;
-    for inner in ["interrupts", "tree", "trace", "labels"] {
+    for inner in ["interrupts", "tree", "case", "trace", "labels"] {
         checked.get(&own(inner), &[thread]).await;
     }
     checked.get(&of_thread("/storage"), &[thread]).await;
@@ -257,6 +257,10 @@ async fn what_a_session_gets_fits_to_the_document() {
     checked.post(&own("fork/preview"), &[thread], preview).await;
     checked.get("/superstep/queue", &[]).await;
     checked.get("/superstep/budgets", &[]).await;
+    for by in ["tenant", "graph", "thread"] {
+        let sizes = format!("/superstep/sizes?by={by}");
+        checked.get(&sizes, &[]).await;
+    }
     let update = json!({ "values": { "topic": "milk" } });
     checked.post(&of_thread("/state"), &[thread], update).await;
     let copy = checked

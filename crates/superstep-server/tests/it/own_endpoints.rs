@@ -20,6 +20,21 @@ struct Order {
     lines: Vec<String>,
 }
 
+/// What an agent keeps of a model call next to the call.
+fn recorded_reply() -> Json {
+    json!({
+        "label": "call",
+        "model": "script:small",
+        "reply": {
+            "answer": { "content": "{\"ok\":true}", "tool_calls": [] },
+            "usage": { "input_tokens": 100, "output_tokens": 20, "cached_tokens": 0 },
+            "finish": "stop",
+            "model": "script:small",
+            "cost": { "nano_dollars": 7 },
+        },
+    })
+}
+
 /// Emits what an agent would: a model call with its cost, and a tool call of every class.
 async fn call(_: View<Order>, cx: NodeCx) -> Result<OrderUpdate, NodeError> {
     let span = |kind: &'static str, fields: Json| CallSpan {
@@ -29,6 +44,7 @@ async fn call(_: View<Order>, cx: NodeCx) -> Result<OrderUpdate, NodeError> {
         end: Timestamp(1_250),
         error: None,
         fields: fields.as_object().cloned().unwrap_or_else(Map::new),
+        result: (kind == "model").then(recorded_reply),
     };
     cx.emit(span(
         "model",
@@ -173,7 +189,7 @@ async fn nothing_of_another_tenant_is_shown() {
     let own = orders.waiting("1").await;
     let items = orders.client.get("/superstep/inbox").await.ok();
     assert_eq!(items.as_array().unwrap().len(), 1);
-    for endpoint in ["interrupts", "tree", "trace", "labels"] {
+    for endpoint in ["interrupts", "tree", "case", "trace", "labels"] {
         let path = format!("/superstep/threads/{id}/{endpoint}");
         let status = orders.client.get(&path).await.status;
         assert_eq!(status, StatusCode::NOT_FOUND, "{endpoint}");
@@ -287,6 +303,102 @@ async fn the_tree_shows_forks_and_which_branch_is_current() {
     assert_eq!(short["checkpoints"].as_array().unwrap().len(), 1);
 }
 
+/// Reads all pages of a list of checkpoints, each after the last checkpoint of the one before.
+async fn all_pages(
+    client: &Client,
+    path: &str,
+    rows: impl Fn(&Json) -> Vec<Json>,
+) -> Vec<Vec<Json>> {
+    let mut pages: Vec<Vec<Json>> = Vec::new();
+    loop {
+        let last = pages.last().and_then(|page| page.last());
+        let before = last.map_or(String::new(), |last| {
+            format!("&before={}", last["checkpoint_id"].as_str().unwrap())
+        });
+        let page = client.get(&format!("{path}{before}")).await.ok();
+        let page = rows(&page);
+        if page.is_empty() {
+            return pages;
+        }
+        pages.push(page);
+    }
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Counter {
+    turns: u64,
+}
+
+/// Runs one node this many times.
+fn counting(turns: u64) -> Graph<Counter> {
+    async fn turn(counter: View<Counter>, _: NodeCx) -> Result<CounterUpdate, NodeError> {
+        Ok(CounterUpdate::default().turns(counter.turns + 1))
+    }
+    Graph::builder("counting")
+        .node("turn", turn)
+        .edge(START, "turn")
+        .route("turn", &["turn", END], move |counter: &Counter| {
+            if counter.turns < turns { "turn" } else { END }
+        })
+        .build()
+        .unwrap()
+}
+
+const TURNS: u64 = 1_200;
+
+#[tokio::test]
+async fn pages_of_the_tree_join_to_all_checkpoints_of_a_long_thread() {
+    let builder = Client::builder(Runtime::new(Memory::default()), &MemoryRegistry::new());
+    let client = Client::of(builder.graph(counting(TURNS).definition())).await;
+    let thread = client.thread().await;
+    let body = json!({
+        "assistant_id": "counting", "input": { "turns": 0 }, "durability": "sync",
+        "config": { "recursion_limit": 2 * TURNS },
+    });
+    client.wait(&thread, body).await;
+    let list = |page: &Json| page.as_array().unwrap().clone();
+    let history = format!("{thread}/history?limit=1000");
+    let history: Vec<Json> = all_pages(&client, &history, list).await.concat();
+    // Before and after the input, too.
+    assert_eq!(history.len(), 2 + TURNS as usize);
+
+    // A fork far back: its first checkpoint is in the first page, what it follows in the second.
+    let old = history[1_100]["checkpoint_id"].clone();
+    let edit = json!({ "values": { "turns": 7 }, "checkpoint_id": old, "as_node": "turn" });
+    let edited = client.post(&format!("{thread}/state"), edit).await.ok();
+    let tree = format!("/superstep{thread}/tree?limit=1000");
+    let first = client.get(&tree).await.ok();
+    assert_eq!(first["is_complete"], false);
+    assert_eq!(first["current"], edited["checkpoint_id"]);
+    assert_eq!(first["checkpoints"][0]["parent_checkpoint_id"], old);
+    assert_eq!(first["branches"].as_array().unwrap().len(), 2);
+
+    let rows = |page: &Json| page["checkpoints"].as_array().unwrap().clone();
+    let pages = all_pages(&client, &tree, rows).await;
+    let sizes: Vec<usize> = pages.iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1_000, 203]);
+    let all = pages.concat();
+    let shown: Vec<&Json> = all[1..].iter().map(|row| &row["checkpoint_id"]).collect();
+    let known: Vec<&Json> = history.iter().map(|row| &row["checkpoint_id"]).collect();
+    assert_eq!(shown, known);
+    for (row, older) in all[1..].iter().zip(&all[2..]) {
+        assert_eq!(row["parent_checkpoint_id"], older["checkpoint_id"]);
+    }
+    let on_branch = |row: &&Json| row["is_on_current_branch"] == true;
+    let on_branch: Vec<&Json> = all.iter().filter(on_branch).collect();
+    assert_eq!(on_branch.len(), 1 + 102);
+    assert_eq!(on_branch[1]["checkpoint_id"], old);
+
+    let last = all[1_100]["checkpoint_id"].as_str().unwrap();
+    let second = client.get(&format!("{tree}&before={last}")).await.ok();
+    assert_eq!(second["is_complete"], true);
+    assert_eq!(second["branches"], json!([]));
+    for wrong in ["nothing", "0190a6b2-0000-7000-8000-00000000000a"] {
+        let refused = client.get(&format!("{tree}&before={wrong}")).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND, "{wrong}");
+    }
+}
+
 #[tokio::test]
 async fn a_fork_preview_says_what_would_happen_twice() {
     let orders = OrderClient::new().await;
@@ -323,6 +435,79 @@ async fn a_fork_preview_says_what_would_happen_twice() {
     assert_eq!(missing, StatusCode::UNPROCESSABLE_ENTITY);
     let unknown = preview(json!("nothing")).await.status;
     assert_eq!(unknown, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_case_has_what_callers_sent_and_what_the_models_replied() {
+    let orders = OrderClient::new().await;
+    let thread = orders.waiting("tea").await;
+    let input = json!({ "input": { "topic": "tea" } });
+    let open = orders.read(&thread, "case").await;
+    assert_eq!(open["graph_id"], "order");
+    assert_eq!(open["thread_id"], id_of(&thread));
+    assert_eq!(open["acts"], json!([input]));
+    let asked = &open["expected"]["asked"];
+    assert_eq!(asked[0]["node"], "approve");
+    assert_eq!(asked[0]["request"]["description"], "May it be shipped?");
+    assert_eq!(open["models"], json!(["script:small"]));
+    assert_eq!(
+        open["script"]["replies"],
+        json!([{
+            "at": "call", "json": { "ok": true }, "finish": "stop", "model": "script:small",
+            "usage": { "input_tokens": 100, "output_tokens": 20, "cached_tokens": 0 },
+            "cost": { "nano_dollars": 7 },
+        }])
+    );
+    assert_eq!(open["not_recovered"], json!([]));
+
+    orders.approve(&thread).await;
+    let done = orders.read(&thread, "case").await;
+    let answered = json!({ "asked": asked, "answers": [{ "to": 0, "value": true }] });
+    assert_eq!(done["acts"], json!([input, answered]));
+    assert_eq!(done["expected"]["asked"], json!([]));
+    assert_eq!(
+        done["expected"]["values"]["lines"],
+        json!(["called", "approved: true"])
+    );
+    let trace = orders.read(&thread, "trace").await;
+    assert!(
+        !trace.to_string().contains("tool_calls"),
+        "a trace has no text: {trace}"
+    );
+
+    // A fork where it waited asks again: the answer belongs to the other branch.
+    let history = orders.client.history(&thread).await;
+    for (at, replies) in [(1, 1), (2, 1)] {
+        let body =
+            json!({ "assistant_id": "order", "checkpoint_id": history[at]["checkpoint_id"] });
+        orders.client.wait(&thread, body).await;
+        let forked = orders.read(&thread, "case").await;
+        assert_eq!(forked["acts"], json!([input]), "{at}");
+        assert_eq!(forked["expected"]["asked"], *asked);
+        assert_eq!(
+            forked["script"]["replies"].as_array().unwrap().len(),
+            replies
+        );
+    }
+    let end = history[0]["checkpoint_id"].as_str().unwrap();
+    let old = orders
+        .read(&thread, &format!("case?checkpoint_id={end}"))
+        .await;
+    assert_eq!(old, done);
+    let path = format!("/superstep{thread}/case?checkpoint_id=nothing");
+    assert_eq!(orders.client.get(&path).await.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_case_says_what_it_does_not_repeat() {
+    let orders = OrderClient::new().await;
+    let thread = orders.waiting("tea").await;
+    let edit = json!({ "values": { "topic": "milk" } });
+    let path = format!("{thread}/state");
+    orders.client.post(&path, edit).await.ok();
+    let edited = orders.read(&thread, "case").await;
+    let lost = edited["not_recovered"].to_string();
+    assert!(lost.contains("edited from outside"), "{lost}");
 }
 
 #[tokio::test]
@@ -530,6 +715,44 @@ async fn the_storage_of_a_thread_grows() {
     let id = "0190a6b2-0000-7000-8000-00000000000a";
     let missing = orders.client.get(&format!("/threads/{id}/storage")).await;
     assert_eq!(missing.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn sizes_are_summed_up_for_the_tenant_of_the_caller() {
+    let builder = Client::builder(Runtime::new(Memory::default()), &MemoryRegistry::new());
+    let [acme, other] = Client::of_tenants(builder, ["acme", "other"]).await;
+    for (client, topic) in [(&acme, "tea"), (&acme, "milk and tea"), (&other, "coffee")] {
+        let run = json!({ "assistant_id": "chat", "input": { "topic": topic } });
+        client.wait(&client.thread().await, run).await;
+    }
+    let unused = acme.thread().await;
+    let threads = acme.get("/superstep/sizes?by=thread").await.ok();
+    let threads = threads.as_array().unwrap();
+    assert_eq!(threads.len(), 3);
+    assert_eq!(threads[2]["thread_id"], id_of(&unused));
+    let bytes = |row: &Json| row["bytes"].as_u64().unwrap();
+    assert!(bytes(&threads[0]) >= bytes(&threads[1]) && bytes(&threads[1]) > 0);
+    for row in threads {
+        let path = format!("/threads/{}/storage", row["thread_id"].as_str().unwrap());
+        let storage = acme.get(&path).await.ok();
+        assert_eq!(storage["total_bytes"], row["bytes"]);
+    }
+    let all: u64 = threads.iter().map(bytes).sum();
+    let graphs = acme.get("/superstep/sizes").await.ok();
+    assert_eq!(graphs.as_array().unwrap().len(), 2);
+    assert_eq!(graphs[0]["graph_id"], "chat");
+    assert_eq!(graphs[0]["threads"], 2);
+    assert_eq!(bytes(&graphs[0]), all);
+    assert_eq!(graphs[1]["graph_id"], "");
+    let tenant = acme.get("/superstep/sizes?by=tenant").await.ok();
+    assert_eq!(tenant[0]["threads"], 3);
+    assert_eq!(bytes(&tenant[0]), all);
+    let page = acme
+        .get("/superstep/sizes?by=thread&limit=1&offset=1")
+        .await;
+    assert_eq!(page.ok(), json!([threads[1]]));
+    let wrong = acme.get("/superstep/sizes?by=colour").await;
+    assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
 #[tokio::test]

@@ -438,3 +438,61 @@ async fn the_id_of_a_default_assistant_is_taken_before_its_first_use() {
         .await;
     assert_eq!(found.ok()["graph_id"], "broken");
 }
+
+#[tokio::test]
+async fn a_task_of_another_owner_is_like_one_that_does_not_exist() {
+    let server = Guarded::new().await;
+    let [alice, bob] = of_two(&server).await;
+    let call = async |key: &str, method: &str, params: Json| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let sent = server
+            .client
+            .call_as(key, "POST", "/a2a/chat", Some(body))
+            .await;
+        sent.ok()
+    };
+    let message = json!({ "messageId": "1", "parts": [{ "kind": "text", "text": "hello" }] });
+    let sent = call(&alice, "message/send", json!({ "message": message })).await;
+    let task = &sent["result"];
+    assert_eq!(task["status"]["state"], "completed", "{sent}");
+    let missing = ["0190a6b2-0000-7000-8000-00000000dead"; 2].join(":");
+    for method in [
+        "tasks/get",
+        "GetTask",
+        "tasks/cancel",
+        "tasks/resubscribe",
+        "SubscribeToTask",
+    ] {
+        let found = call(&alice, method, json!({ "id": task["id"] })).await;
+        assert_ne!(found["error"]["code"], -32001, "{method}");
+        let hidden = call(&bob, method, json!({ "id": task["id"] })).await;
+        let absent = call(&bob, method, json!({ "id": missing })).await;
+        assert_eq!(hidden["error"]["code"], -32001, "{method}");
+        assert_eq!(hidden, absent, "{method}");
+    }
+    let all = async |key: &str, params: Json| {
+        let listed = call(key, "tasks/list", params).await;
+        listed["result"]["tasks"].as_array().unwrap().len()
+    };
+    for params in [json!({}), json!({ "contextId": task["contextId"] })] {
+        assert_eq!(all(&alice, params.clone()).await, 1, "{params}");
+        assert_eq!(all(&bob, params.clone()).await, 0, "{params}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_log_is_not_for_callers_who_reach_only_their_own() {
+    let server = Guarded::changed(|builder| {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        builder.audit(None)
+    });
+    let server = server.await;
+    let alice = restricted(&server, "alice").await;
+    let admin = server.key("acme", &Permission::ALL).await;
+    let read = async |key: &str| {
+        let read = server.client.call_as(key, "GET", "/superstep/audit", None);
+        read.await.status
+    };
+    assert_eq!(read(&alice).await, StatusCode::FORBIDDEN);
+    assert_eq!(read(&admin).await, StatusCode::OK);
+}

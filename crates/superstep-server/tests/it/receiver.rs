@@ -39,6 +39,7 @@ impl Reaction {
 /// A delivery as it arrived.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
+    pub(crate) path: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Vec<u8>,
 }
@@ -142,6 +143,7 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
         }
     };
     let text = String::from_utf8(bytes[..head].to_vec()).unwrap();
+    let path = text.split(' ').nth(1).unwrap().to_owned();
     let headers: BTreeMap<String, String> = text
         .lines()
         .skip(1)
@@ -155,5 +157,9 @@ async fn read(stream: &mut TcpStream) -> Option<Received> {
             return None;
         }
     }
-    Some(Received { headers, body })
+    Some(Received {
+        path,
+        headers,
+        body,
+    })
 }

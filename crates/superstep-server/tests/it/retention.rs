@@ -72,3 +72,28 @@ async fn what_a_rule_says_happens_when_its_time_is_over() {
     assert_eq!(client.get(&unused).await.status, 404);
     client.get(&kept).await.ok();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_round_deletes_all_threads_also_behind_many_that_have_to_wait() {
+    const MANY: u64 = 1_001;
+    let client = client_with(json!({ "rules": [{ "ttl": 10 }] })).await;
+    let tomorrow = json!({
+        "assistant_id": "chat",
+        "input": { "topic": "tea" },
+        "after_seconds": 86_400,
+    });
+    for _ in 0..MANY {
+        let waits = thread_of(&client, json!({})).await;
+        let runs = format!("{waits}/runs");
+        client.post(&runs, tomorrow.clone()).await.ok();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..MANY {
+        thread_of(&client, json!({})).await;
+    }
+    let count = async || client.post("/threads/count", json!({})).await.ok();
+    assert_eq!(count().await, 2 * MANY);
+    // One round comes after the end of all lifetimes.
+    tokio::time::sleep(Duration::from_secs(11 * 60 + 20)).await;
+    assert_eq!(count().await, MANY);
+}

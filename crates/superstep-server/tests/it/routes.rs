@@ -275,6 +275,34 @@ async fn requests_have_limits() {
     assert_eq!(found["key"], "b");
 }
 
+/// Long enough for messages with documents, and not longer.
+#[tokio::test]
+async fn a_body_has_at_most_32_mib() {
+    const MAX: usize = 32 * 1024 * 1024;
+    let client = Client::new().await;
+    let send = async |path: &str, bytes: usize| {
+        let mut body = vec![b' '; bytes - 2];
+        body.extend_from_slice(b"{}");
+        let request = Request::post(path).body(Body::from(body)).unwrap();
+        client.send(request).await.status
+    };
+    assert_eq!(send("/threads/search", MAX).await, StatusCode::OK);
+    for path in [
+        "/threads/search",
+        "/threads",
+        "/runs/wait",
+        "/runs/crons",
+        "/store/items/search",
+        "/mcp",
+        "/a2a/chat",
+        "/ag-ui/chat",
+    ] {
+        let status = send(path, MAX + 1).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
+    assert_eq!(client.post("/threads/count", json!({})).await.ok(), 0);
+}
+
 #[tokio::test]
 async fn a_state_is_changed_from_outside() {
     let client = Client::new().await;

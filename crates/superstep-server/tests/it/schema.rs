@@ -28,6 +28,29 @@ impl Schema {
         Postgres::connect_with(&self.url, options).await.unwrap()
     }
 
+    /// Returns every row of every table as text, with bytes as hexadecimal digits.
+    pub(crate) async fn all_rows(&self) -> String {
+        let connected = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        let read = async {
+            let sql = "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = $1";
+            let mut rows = String::new();
+            for table in client.query(sql, &[&self.name]).await.unwrap() {
+                let table: &str = table.get(0);
+                let sql = format!("SELECT t::text FROM \"{}\".\"{table}\" AS t", self.name);
+                for row in client.query(&sql, &[]).await.unwrap() {
+                    rows.push_str(row.get(0));
+                    rows.push('\n');
+                }
+            }
+            rows
+        };
+        tokio::select! {
+            rows = read => rows,
+            lost = connection => panic!("the connection ended: {lost:?}"),
+        }
+    }
+
     pub(crate) async fn drop_tables(&self) {
         let connected = tokio_postgres::connect(&self.url, tokio_postgres::NoTls).await;
         let (client, connection) = connected.unwrap();

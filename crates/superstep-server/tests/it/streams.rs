@@ -111,6 +111,21 @@ fn deep() -> Graph<Notes> {
         .unwrap()
 }
 
+/// A subgraph that ends, next to a node that asks.
+fn beside() -> Graph<Notes> {
+    let child = chain!("child", first);
+    Graph::builder("beside")
+        .shared_subgraph("inner", child)
+        .node("ask", ask)
+        .edge(START, "inner")
+        .edge(START, "ask")
+        .edge("inner", END)
+        .edge("ask", END)
+        .inputs(["topic", "lines"])
+        .build()
+        .unwrap()
+}
+
 /// A server with the graphs of these tests, and a client for it.
 pub(crate) struct StreamClient {
     router: Router,
@@ -129,6 +144,7 @@ impl StreamClient {
             .graph(chain!("writing", write).definition())
             .graph(nested().definition())
             .graph(deep().definition())
+            .graph(beside().definition())
             .start()
             .await
             .unwrap();

@@ -124,3 +124,15 @@ async fn a_task_that_runs_again_after_an_answer_has_another_id_in_events() {
     assert!(second.iter().all(|id| *id == second[0]));
     assert_ne!(first[0], second[0]);
 }
+
+#[tokio::test]
+async fn a_subgraph_that_has_ended_shows_its_state_until_the_superstep_around_it_ends() {
+    let client = StreamClient::new().await;
+    let (thread, _) = ask(&client, "beside", "values").await;
+    let state = format!("{thread}/state?subgraphs=true");
+    let state = client.json("GET", &state, None).await;
+    assert_eq!(state["next"], json!(["ask", "inner"]));
+    let inner = &state["tasks"][1]["state"];
+    assert_eq!(inner["next"], json!([]));
+    assert_ne!(inner["values"]["lines"], state["values"]["lines"]);
+}

@@ -17,7 +17,7 @@ macro_rules! select_cron {
     ($further:literal, $rest:literal) => {
         concat!(
             "SELECT id, assistant, thread, principal, schedule, zone, ends, enabled, next, created,
-                    updated, metadata, error, arguments",
+                    updated, metadata, error, arguments, ticked",
             $further,
             " ",
             $rest
@@ -142,7 +142,7 @@ pub(super) fn due(
     let mut rows = select.query(params![now.0, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(cron_row(row, row.get_ref(14)?.as_str()?)?);
+        found.push(cron_row(row, row.get_ref(15)?.as_str()?)?);
     }
     Ok(found)
 }
@@ -195,18 +195,19 @@ pub(super) fn fire(connection: &Connection, tick: &CronTick) -> Result<FiredTick
     };
     connection
         .prepare_cached(
-            "UPDATE cron SET error = ?3
+            "UPDATE cron SET error = ?3, ticked = coalesce(?4, ticked)
              WHERE tenant = (SELECT id FROM tenant WHERE name = ?1) AND id = ?2",
         )?
         .execute(params![
             tick.tenant,
             tick.cron.to_bytes(),
-            json_text(&error)?
+            json_text(&error)?,
+            error.is_null().then_some(tick.due.0),
         ])?;
     Ok(fired)
 }
 
-/// Reads a cron of this tenant from the first fourteen columns.
+/// Reads a cron of this tenant from the first fifteen columns.
 fn cron_row(row: &Row<'_>, tenant: &str) -> Result<CronRow, Fault> {
     let thread: Option<String> = row.get(2)?;
     let thread = thread.map(|name| ThreadId::of_tenant(tenant, &name));
@@ -230,6 +231,7 @@ fn cron_row(row: &Row<'_>, tenant: &str) -> Result<CronRow, Fault> {
         metadata: json(row, 11)?,
         error: json(row, 12)?,
         arguments: json(row, 13)?,
+        last_tick: time(14)?,
     })
 }
 

@@ -13,8 +13,8 @@ async fn another_process_finds_what_was_kept_and_what_expired_is_swept() {
     let end = Some(Timestamp(10));
     db.put("short", b"two".to_vec(), end).await.unwrap();
     let other_process = Sqlite::open(db.path()).unwrap();
-    assert_eq!(other_process.sweep_cache(Timestamp(9)).await.unwrap(), 0);
-    assert_eq!(other_process.sweep_cache(Timestamp(10)).await.unwrap(), 1);
+    assert_eq!(other_process.sweep(Timestamp(9), 10).await.unwrap(), 0);
+    assert_eq!(other_process.sweep(Timestamp(10), 10).await.unwrap(), 1);
     let found = other_process.get("lasting", Timestamp(10)).await.unwrap();
     assert_eq!(found.as_deref(), Some(&b"one"[..]));
 }

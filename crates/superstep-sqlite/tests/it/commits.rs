@@ -39,6 +39,26 @@ async fn a_group_that_cannot_be_committed_fails_as_a_whole_and_may_be_tried_agai
     ));
 }
 
+/// The store remembers the numbers of the threads that it writes, and a forgotten thread's number goes to another one.
+#[tokio::test]
+async fn the_owner_of_a_forgotten_thread_does_not_write_the_thread_that_has_its_number() {
+    let db = db();
+    let former = Owner::started(&*db, "a").await.unwrap();
+    db.delete(&former.thread).await.unwrap();
+    db.forget(&former.thread).await.unwrap();
+    // At the epoch and the entry at which the forgotten one was.
+    let heir = Owner::started(&*db, "b").await.unwrap();
+
+    let step = db.save(&former.step()).await;
+    assert!(matches!(step, Err(CheckpointError::Fenced { .. })));
+    let record = db.record(&former.record_of_bytes("key", b"record")).await;
+    assert!(matches!(record, Err(CheckpointError::Fenced { .. })));
+
+    let loaded = db.load(&heir.thread).await.unwrap().unwrap();
+    assert_eq!((loaded.history.entries.len(), loaded.records.len()), (1, 0));
+    db.save(&heir.step()).await.unwrap();
+}
+
 /// Only a thread of the store waits for another process; whatever else is on the executor goes on.
 #[tokio::test]
 async fn an_executor_does_not_wait_for_another_process() {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use superstep_conformance::sample::Owner;
@@ -12,7 +13,7 @@ use superstep_core::checkpoint::{
 use superstep_core::error::CheckpointError;
 use superstep_core::store::{Search, Store};
 use superstep_core::{Seq, Timestamp};
-use superstep_sqlite::Sqlite;
+use superstep_sqlite::{Options, Sqlite};
 
 use crate::kit::db;
 
@@ -237,6 +238,39 @@ async fn what_was_saved_is_there_when_the_file_is_opened_again() {
 }
 
 #[tokio::test]
+async fn compacting_leaves_no_deleted_byte_or_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("test.db");
+    let mut options = Options::default();
+    options.busy_timeout = Duration::from_millis(50);
+    let db = Sqlite::open_with(&path, options).unwrap();
+    let thread = superstep_core::ThreadId::new("t").unwrap();
+    let new = NewThread {
+        metadata: [("note".to_owned(), "a deleted note".into())].into(),
+        ..NewThread::default()
+    };
+    assert!(db.create(&thread, &new).await.unwrap());
+    db.checkpoint_wal().await.unwrap();
+    Checkpointer::delete(&db, &thread).await.unwrap();
+    let is_left = || {
+        let files = std::fs::read_dir(dir.path()).unwrap();
+        let mut files = files.map(|file| std::fs::read(file.unwrap().path()).unwrap());
+        files.any(|bytes| bytes.windows(14).any(|part| part == b"a deleted note"))
+    };
+    assert!(is_left());
+
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let count = "SELECT count(*) FROM thread";
+    let _: i64 = reader.query_row(count, [], |row| row.get(0)).unwrap();
+    let refused = db.compact().await.unwrap_err();
+    assert!(refused.is_transient(), "{refused:?}");
+    reader.execute_batch("COMMIT").unwrap();
+    db.compact().await.unwrap();
+    assert!(!is_left());
+}
+
+#[tokio::test]
 async fn a_lifetime_is_there_when_the_file_is_opened_again() {
     let db = db();
     let thread = superstep_core::ThreadId::new("t").unwrap();
@@ -256,12 +290,12 @@ async fn a_lifetime_is_there_when_the_file_is_opened_again() {
     assert_eq!(rows[0].lifetime, new.lifetime);
     assert!(
         again
-            .expired(Timestamp(1_499), 10)
+            .expired(Timestamp(1_499), None, 10)
             .await
             .unwrap()
             .is_empty()
     );
-    let expired = again.expired(Timestamp(1_500), 10).await.unwrap();
+    let expired = again.expired(Timestamp(1_500), None, 10).await.unwrap();
     assert_eq!(expired.len(), 1);
     assert_eq!(expired[0].thread, thread);
     assert_eq!(expired[0].at_end, AtLifetimeEnd::KeepLatest);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
-use superstep_core::checkpoint::{BoxFuture, Commit};
+use superstep_core::checkpoint::{Answer, BoxFuture, Commit, Loaded};
 use superstep_core::driver::{NodeCache, ThreadRequest};
 use superstep_core::error::{CheckpointError, OpenError};
 use superstep_core::graph::Definition;
@@ -209,6 +209,18 @@ impl LocalDriver {
         options: &RunOptions,
     ) -> Result<RequestEnd, DriveError> {
         let loaded = self.store().load(thread).await?;
+        self.run_from(thread, graph, loaded, request, options).await
+    }
+
+    /// Runs a thread from what was loaded.
+    async fn run_from(
+        &self,
+        thread: &ThreadId,
+        graph: &Arc<Definition>,
+        loaded: Option<Loaded>,
+        request: ThreadRequest,
+        options: &RunOptions,
+    ) -> Result<RequestEnd, DriveError> {
         let (options, moment) = (options.clone(), self.moment());
         let run = Run::open(graph, thread, loaded, request, options, moment)?;
         let (outcome, run) = self.drive(Segment::whole(run)).await?;
@@ -272,9 +284,10 @@ impl LocalDriver {
             // The answer continues the run that asks, under its id; it is no new request under an id that was used.
             options.run = None;
         }
-        self.store().answer(thread, request.answers()).await?;
+        let answers = request.answers();
+        let loaded = self.store().answer_and_load(thread, answers).await?;
         match self
-            .run(thread, graph, ThreadRequest::Resume, &options)
+            .run_from(thread, graph, loaded, ThreadRequest::Resume, &options)
             .await
         {
             // The thread's owner has seen the answers or will, or the thread has finished and needs none.
@@ -303,13 +316,24 @@ impl LocalDriver {
         let is_repeated = self
             .check_resumable(thread, graph, &request, options)
             .await?;
-        if !is_repeated && !request.answers().is_empty() {
-            self.store().answer(thread, request.answers()).await?;
-        }
         let is_answer = request.is_answer();
+        let answers: &[Answer] = match is_repeated {
+            true => &[],
+            false => request.answers(),
+        };
         let end = match options.run {
-            None => self.run(thread, graph, request, options).await,
-            Some(_) => self.take_over(thread, graph, request, options, None).await,
+            None if answers.is_empty() => self.run(thread, graph, request, options).await,
+            None => {
+                let loaded = self.store().answer_and_load(thread, answers).await?;
+                self.run_from(thread, graph, loaded, request, options).await
+            }
+            // A takeover loads the thread itself, as often as it has to.
+            Some(_) => {
+                if !answers.is_empty() {
+                    self.store().answer(thread, answers).await?;
+                }
+                self.take_over(thread, graph, request, options, None).await
+            }
         };
         match end {
             // As for any answer: the thread's owner has seen it or will, or the thread needs none.

@@ -212,6 +212,7 @@ impl LocalDriver {
                     history: &history,
                     copied_from: None,
                     write: None,
+                    context: None,
                 };
                 run::fork(graph, thread, loaded, &from, moment)?
             }

@@ -9,7 +9,7 @@ use superstep_core::__private::lock;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
     InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RESULT_KEY, RecordWrite, Saved,
-    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -73,6 +73,7 @@ impl Checkpointer for ObservedStore {
         renew(owned: &'a [(ThreadId, Epoch)], lease: Timestamp) -> ();
         threads(query: &'a ThreadQuery) -> Vec<ThreadRow>;
         count_threads(query: &'a ThreadQuery) -> u64;
+        sizes(query: &'a SizeQuery) -> Vec<SizeRow>;
         interrupts(query: &'a InterruptQuery) -> Vec<InterruptRow>;
         overdue(now: Timestamp, after: Option<&'a OverdueCursor>, limit: u32) -> Vec<InterruptRow>;
         copy(from: &'a ThreadId, upto: Option<Seq>, to: &'a ThreadId) -> ();
@@ -80,7 +81,7 @@ impl Checkpointer for ObservedStore {
         forget(thread: &'a ThreadId) -> ();
         prune(thread: &'a ThreadId, keep: u32) -> u64;
         expire(before: Timestamp, limit: u32) -> u64;
-        expired(now: Timestamp, limit: u32) -> Vec<ExpiredThread>;
+        expired(now: Timestamp, after: Option<&'a ExpiredThread>, limit: u32) -> Vec<ExpiredThread>;
         export(thread: &'a ThreadId) -> Archive;
         import(thread: &'a ThreadId, archive: &'a Archive) -> ();
     }

@@ -57,7 +57,7 @@ impl Checkpointer for OddLog {
     }
 
     superstep_conformance::forward! {
-        create annotate save record answer load load_at glance request_cancel unfinished renew threads count_threads
+        create annotate save record answer load load_at glance request_cancel unfinished renew threads count_threads sizes
         interrupts overdue copy delete forget prune expire expired export import
     }
 }

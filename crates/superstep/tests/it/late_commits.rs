@@ -49,7 +49,7 @@ impl Checkpointer for Late {
 
     superstep_conformance::forward! {
         create annotate record answer load load_at entries glance request_cancel unfinished renew threads
-        count_threads interrupts overdue copy delete forget prune expire expired export import
+        count_threads sizes interrupts overdue copy delete forget prune expire expired export import
     }
 }
 

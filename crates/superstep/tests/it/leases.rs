@@ -202,7 +202,7 @@ impl Checkpointer for Cut {
     superstep_conformance::forward! {
         through reached:
         create annotate save record answer load load_at entries glance request_cancel unfinished renew threads
-        count_threads interrupts overdue copy delete forget prune expire expired export import
+        count_threads sizes interrupts overdue copy delete forget prune expire expired export import
     }
 }
 

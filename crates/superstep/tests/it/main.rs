@@ -37,6 +37,7 @@ mod ui;
 mod upgrades;
 mod values;
 mod watching;
+mod wide;
 mod workflows;
 
 /// How many entries more a run has because it has an id.

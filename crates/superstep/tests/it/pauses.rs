@@ -284,7 +284,8 @@ async fn a_slow_node_does_not_make_the_deadline_of_another_thread_late() {
         state.ran == ["\"none\""]
     };
     now.store(60_001, Ordering::SeqCst);
-    let first = tokio::spawn({
+    let mut first = tokio::task::JoinSet::new();
+    first.spawn({
         let runtime = runtime.clone();
         async move { runtime.expire_interrupts().await }
     });
@@ -295,7 +296,7 @@ async fn a_slow_node_does_not_make_the_deadline_of_another_thread_late() {
     assert_eq!(runtime.expire_interrupts().await.unwrap(), 1);
     assert!(ended("later").await);
     may_end.notify_one();
-    assert_eq!(first.await.unwrap().unwrap(), 2);
+    assert_eq!(first.join_next().await.unwrap().unwrap().unwrap(), 2);
 }
 
 #[tokio::test]
@@ -305,7 +306,7 @@ async fn deadlines_behind_many_that_only_wait_are_answered() {
     let waits = asking(move || Interrupt::new("q", "?").within(minute));
     let answers = asking(move || Interrupt::new("q", "?").within(minute).or_answer("none"));
     for n in 0..1_001 {
-        let thread = runtime.thread(&waits, &format!("waits-{n}")).unwrap();
+        let thread = runtime.thread(&waits, format!("waits-{n}")).unwrap();
         thread.start(LogUpdate::default()).await.unwrap();
     }
     now.store(1, Ordering::SeqCst);

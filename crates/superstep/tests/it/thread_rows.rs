@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use serde_json::json;
 use superstep::checkpoint::{
-    AtLifetimeEnd, Metadata, NewThread, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery,
+    AtLifetimeEnd, BoxFuture, CheckpointResult, Metadata, NewThread, Status, ThreadAnnotation,
+    ThreadLifetime, ThreadQuery,
 };
+use superstep::error::CheckpointError;
 use superstep::prelude::*;
-use superstep::{Clock, Seq, ThreadId, Timestamp};
+use superstep::{Checkpointer, Clock, Seq, ThreadId, Timestamp};
 
 use crate::kit::{Log, LogUpdate, asks, says, wrote};
 use crate::lost_replies::Forgetful;
@@ -129,4 +131,57 @@ async fn a_sweep_applies_what_threads_specify_for_their_end() {
     assert!(state.seq > Seq(0));
     let deleted = runtime.thread(&graph(), "deleted").unwrap();
     assert!(deleted.state().await.unwrap().is_none());
+}
+
+/// A store that cannot delete threads with a certain name.
+struct Stuck {
+    inner: Memory,
+}
+
+impl Checkpointer for Stuck {
+    fn delete<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<()>> {
+        match thread.name().starts_with("stuck") {
+            true => Box::pin(async {
+                let why = "it is a test".to_owned();
+                Err(CheckpointError::Unusable { why })
+            }),
+            false => self.inner.delete(thread),
+        }
+    }
+
+    superstep_conformance::forward! {
+        create annotate save record answer load load_at entries glance request_cancel unfinished renew threads
+        count_threads sizes interrupts overdue copy forget prune expire expired export import
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_reaches_threads_behind_many_that_cannot_be_deleted() {
+    let store = Stuck {
+        inner: Memory::new(),
+    };
+    let clock = Clock::new(|| Timestamp(9_000));
+    let runtime = Runtime::builder(store).clock(clock).build();
+    let stuck = (0..1_100).map(|n| (format!("stuck-{n}"), 1_000));
+    let others = (0..3).map(|n| (format!("other-{n}"), 2_000));
+    for (name, at) in stuck.chain(others) {
+        let new = NewThread {
+            lifetime: Some(ThreadLifetime {
+                ms: 500,
+                at_end: AtLifetimeEnd::Delete,
+            }),
+            at: Timestamp(at),
+            ..NewThread::default()
+        };
+        assert!(runtime.create_thread(&id(&name), &new).await.unwrap());
+    }
+    let count = async || {
+        let all = ThreadQuery::default();
+        runtime.count_threads(&all).await.unwrap()
+    };
+    let failed = runtime.sweep_threads(2).await.unwrap_err();
+    assert_eq!(failed.code(), "checkpoint-unusable");
+    assert_eq!(count().await, 1_101);
+    runtime.sweep_threads(100).await.unwrap_err();
+    assert_eq!(count().await, 1_100);
 }

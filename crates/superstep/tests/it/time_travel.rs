@@ -140,6 +140,33 @@ async fn a_copy_with_something_else_in_its_state_goes_on_where_it_stood() {
 }
 
 #[tokio::test]
+async fn a_copy_with_another_context_runs_in_it_and_the_original_keeps_its_own() {
+    /// Asks, and says in which context it ran.
+    async fn ask(_: View<Log>, cx: NodeCx) -> Result<LogUpdate, NodeError> {
+        let context: Option<String> = cx.context()?;
+        let answer: String = cx.interrupt(Interrupt::new("q", "?")).await?;
+        Ok(wrote(format!("{answer} in {context:?}")))
+    }
+    let graph = Graph::builder("asks")
+        .node("ask", ask)
+        .edge(START, "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let thread = memory().thread(&graph, "t").unwrap();
+    let thread = thread.with_context("one").unwrap();
+    let paused = thread.start(LogUpdate::default()).await.unwrap();
+    let nothing = LogUpdate::default();
+    let copy = thread.copy_with_context("copy", None, nothing, "other");
+    let copy = copy.await.unwrap();
+    assert_eq!(keys(&copy.resume().await.unwrap()), ["q"]);
+    let done = copy.answer_only("yes").await.unwrap().unwrap();
+    assert_eq!(done.state.ran, ["yes in Some(\"other\")"]);
+    let kept = thread.answer(id_of(&paused, "q"), "yes").await.unwrap();
+    assert_eq!(kept.unwrap().state.ran, ["yes in Some(\"one\")"]);
+}
+
+#[tokio::test]
 async fn what_lives_for_one_superstep_is_still_there_in_a_copy_with_something_else() {
     let graph = Graph::builder("hint")
         .node("hints", async |_: View<Log>, _: NodeCx| {

@@ -8,11 +8,12 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use serde_json::Map;
 use superstep::prelude::*;
+use superstep::run::{Edit, EditNode, ThreadEdit};
 use superstep::trace::{CallKind, CallSpan, Span, SpanNames, Trace, fields};
-use superstep::{Clock, RetryPolicy, Timestamp};
+use superstep::{Clock, FramePath, NodeName, RetryPolicy, Timestamp};
 use tokio::sync::Notify;
 
-use crate::kit::{Count, Log, LogUpdate, NodeFuture, fails, options, wrote};
+use crate::kit::{Count, Log, LogUpdate, NodeFuture, asks, fails, options, wrote};
 
 /// The time, which passes when somebody says so.
 #[derive(Clone, Default)]
@@ -57,6 +58,7 @@ impl Time {
             end: self.now(),
             error: None,
             fields: Map::new(),
+            result: Some("only for a replay".into()),
         }
     }
 }
@@ -336,6 +338,48 @@ async fn supersteps_of_a_subgraph_are_inside_the_node_that_entered_it() {
        │        └─ second  20 ms
        └─ superstep 2  5 ms
           └─ after  5 ms
+    ");
+    all_ids(&trace);
+}
+
+/// Its calls were made and paid for.
+#[tokio::test]
+async fn what_an_edit_ends_stays_in_the_trace() {
+    let (time, store) = (Time::default(), Memory::default());
+    let child = Graph::builder("child")
+        .node("first", time.takes("first", 10))
+        .node("ask", asks("q"))
+        .edge(START, "first")
+        .edge("first", "ask")
+        .edge("ask", END)
+        .build()
+        .unwrap();
+    let graph = Graph::builder("parent")
+        .shared_subgraph("child", child)
+        .edge(START, "child")
+        .edge("child", END)
+        .build()
+        .unwrap();
+    let thread = time.runtime(&store).thread(&graph, "t").unwrap();
+    thread.start(LogUpdate::default()).await.unwrap();
+    time.passes(100);
+    let node = EditNode::Node(NodeName::new("child").unwrap());
+    let by_hand = Command::<Log>::update(wrote("by hand"));
+    let edit = ThreadEdit {
+        at: None,
+        frame: FramePath::root(),
+        updates: vec![Edit::new(node, by_hand).unwrap()],
+    };
+    thread.edit(edit).await.unwrap();
+    let trace = thread.trace().await.unwrap();
+    assert_snapshot!(trace, @"
+    t
+    └─ parent  goes on  paused
+       └─ superstep 1  110 ms
+          ├─ child  110 ms
+          │  └─ superstep 1  10 ms
+          │     └─ first  10 ms
+          └─ waits for a person  100 ms
     ");
     all_ids(&trace);
 }

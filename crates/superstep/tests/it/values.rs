@@ -180,6 +180,14 @@ impl NodeCache for Shared {
     fn clear<'a>(&'a self, prefix: &'a str) -> BoxFuture<'a, CheckpointResult<()>> {
         self.0.clear(prefix)
     }
+
+    fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
+        self.0.clear_tenant(tenant)
+    }
+
+    fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {
+        self.0.sweep(now, limit)
+    }
 }
 
 #[tokio::test]
@@ -219,6 +227,39 @@ async fn a_cached_result_is_used_until_it_expires_or_is_cleared_and_failures_are
     assert_eq!(run("a").await, 4, "kept again");
     cache.clear("cached/node/").await.unwrap();
     assert_eq!(run("a").await, 5, "cleared");
+}
+
+#[tokio::test]
+async fn the_cached_results_of_a_tenant_can_be_deleted() {
+    let calls = Count::default();
+    let counted = calls.clone();
+    let graph = Graph::builder("cached")
+        .node("node", move |_: View<Log>, _: NodeCx| {
+            counted.up();
+            async { Ok::<_, NodeError>(LogUpdate::default()) }
+        })
+        // A key of the node's own that looks like one of another tenant.
+        .cache("node", None, |_: &Log| "x/v0@acme/".to_owned())
+        .edge(START, "node")
+        .edge("node", END)
+        .build()
+        .unwrap();
+    let cache = Shared::default();
+    let runtime = Runtime::builder(Memory::default())
+        .cache(cache.clone())
+        .build();
+    let run = async |thread: &str| {
+        let thread = runtime.thread(&graph, thread).unwrap();
+        thread.start(LogUpdate::default()).await.unwrap();
+        calls.get()
+    };
+    for (thread, wanted) in [("1", 1), ("acme/1", 2), ("globex/1", 3), ("acme/2", 3)] {
+        assert_eq!(run(thread).await, wanted, "{thread}");
+    }
+    assert_eq!(cache.clear_tenant("acme").await.unwrap(), 1);
+    assert_eq!(run("3").await, 3, "another tenant's");
+    assert_eq!(run("globex/3").await, 3, "another tenant's");
+    assert_eq!(run("acme/3").await, 4, "deleted");
 }
 
 #[tokio::test]

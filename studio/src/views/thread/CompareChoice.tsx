@@ -4,6 +4,7 @@ import { type FormEvent, useId, useMemo, useState } from "react";
 import { threadsQuery } from "../../api/queries.ts";
 import type { CheckpointTree, Thread } from "../../api/types.ts";
 import { setQuery } from "../../app/location.ts";
+import { type Branch, branchesOf } from "../../pure/branches.ts";
 import { shortId } from "../../pure/format.ts";
 import { activityOf, formatCompare, parseCompare } from "../../pure/thread_filter.ts";
 import { branchOf } from "../../pure/timeline.ts";
@@ -24,7 +25,8 @@ interface CompareChoiceProps {
 /** What to compare with. The choice is part of the address. */
 export function CompareChoice({ thread, tree, shown, wanted }: CompareChoiceProps) {
   const id = useId();
-  const near = useMemo(() => checkpointsNear(tree, shown), [tree, shown]);
+  const branches = useMemo(() => (tree ? branchesOf(tree) : []), [tree]);
+  const near = useMemo(() => checkpointsNear(tree, branches, shown), [tree, branches, shown]);
   const graph = assistantOf(thread)?.graph;
   const { data: others } = useQuery(threadsQuery({ graph, limit: 20, offset: 0 }));
   const threads = (others?.items ?? []).filter((each) => each.thread_id !== thread.thread_id);
@@ -108,6 +110,7 @@ function nameOf(wanted: string): string {
 /** Returns the checkpoints of the thread that are worth comparing with, each once. */
 function checkpointsNear(
   tree: CheckpointTree | undefined,
+  branches: readonly Branch[],
   shown: string | undefined,
 ): { value: string; name: string }[] {
   if (!tree || !shown) return [];
@@ -118,7 +121,7 @@ function checkpointsNear(
     { value: branch[place - 1]?.checkpoint_id, name: text.previous },
     { value: run?.checkpoint_id, name: text.runStart },
     { value: branch[0]?.checkpoint_id, name: text.first },
-    ...tree.branches.map((each, at) => ({ value: each.checkpoint_id, name: text.branch(at + 1) })),
+    ...branches.map(({ tip }, at) => ({ value: tip.checkpoint_id, name: text.branch(at + 1) })),
   ];
   const seen = new Set([shown]);
   return found.flatMap(({ value, name }) => {

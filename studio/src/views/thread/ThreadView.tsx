@@ -13,6 +13,7 @@ import { thread as text } from "../../text/thread.ts";
 import { Failure, Loading, Notice } from "../../ui/Notice.tsx";
 import { ThreadInterrupts } from "../inbox/ThreadInterrupts.tsx";
 import { useMedia, WIDE } from "./media.ts";
+import { useOlderCheckpoints } from "./older_checkpoints.ts";
 import { assistantOf } from "./pane.ts";
 import { usePrefetch, useSelection, useShownCheckpoint } from "./selection.ts";
 import { ThreadHeader } from "./ThreadHeader.tsx";
@@ -68,13 +69,13 @@ function RunThread({ thread, graph, assistant }: { thread: Thread; graph: string
   const isWide = useMedia(WIDE);
   const { selected, select } = useSelection();
   const shown = useShownCheckpoint(id, selected);
-  const { tree, timeline } = useTimeline(id, selected);
+  const { tree, timeline, isLoadingOlder } = useTimeline(id, selected);
   usePrefetch(id, timeline, shown);
   const bar = timeline && tree && (
     <Timeline
       timeline={timeline}
       current={tree.current ?? undefined}
-      isComplete={tree.is_complete}
+      missing={tree.is_complete ? undefined : { loaded: tree.checkpoints.length, isLoading: isLoadingOlder }}
       selected={selected}
       onSelect={select}
     />
@@ -104,6 +105,7 @@ function RunThread({ thread, graph, assistant }: { thread: Thread; graph: string
 /** The checkpoints of the branch of the selected one, made again only if what the server says changed. */
 function useTimeline(id: string, selected: string | undefined) {
   const { data: tree } = useQuery(treeQuery(id));
+  const isLoadingOlder = useOlderCheckpoints(id, tree);
   const { data: interrupts } = useQuery(interruptsQuery(id));
   const { data: trace } = useQuery(traceQuery(id));
   const events = useMemo(() => eventsOf(interrupts, trace), [interrupts, trace]);
@@ -114,5 +116,5 @@ function useTimeline(id: string, selected: string | undefined) {
   }, [tree, selected]);
   const anchor = isOnCurrent ? undefined : selected;
   const timeline = useMemo(() => tree && timelineOf(tree, anchor, events), [tree, anchor, events]);
-  return { tree, timeline };
+  return { tree, timeline, isLoadingOlder };
 }

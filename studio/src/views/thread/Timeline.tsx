@@ -11,17 +11,22 @@ interface TimelineProps {
   timeline: TimelineData;
   /** The newest checkpoint of the thread. */
   current: string | undefined;
-  /** Whether all checkpoints of the thread are in it. */
-  isComplete: boolean;
+  /** What is known of checkpoints that are not in it; `undefined` if it has all. */
+  missing: Missing | undefined;
   /** `undefined` follows the newest. */
   selected: string | undefined;
   onSelect: (checkpoint: string | undefined, isFinal: boolean) => void;
 }
 
+interface Missing {
+  loaded: number;
+  isLoading: boolean;
+}
+
 const text = thread.timeline;
 
 /** All checkpoints along a line, to move in time. */
-export function Timeline({ timeline, current, isComplete, selected, onSelect }: TimelineProps) {
+export function Timeline({ timeline, current, missing, selected, onSelect }: TimelineProps) {
   const [scale, setScale] = useState<Scale>("step");
   const [speed, setSpeed] = useState(1);
   const positions = useMemo(() => positionsOf(timeline, scale), [timeline, scale]);
@@ -77,7 +82,7 @@ export function Timeline({ timeline, current, isComplete, selected, onSelect }: 
           go(next, isFinal);
         }}
       />
-      <Legend isComplete={isComplete} />
+      <Legend missing={missing} />
     </section>
   );
 }
@@ -141,7 +146,7 @@ function ScaleChoice({ scale, onChange }: { scale: Scale; onChange: (scale: Scal
 
 const LEGEND = ["plain", "run", "interrupt", "failure", "other"] as const;
 
-function Legend({ isComplete }: { isComplete: boolean }) {
+function Legend({ missing }: { missing: Missing | undefined }) {
   return (
     <ul className="row small muted timeline-legend">
       {LEGEND.map((kind) => (
@@ -149,7 +154,7 @@ function Legend({ isComplete }: { isComplete: boolean }) {
           {text.legend[kind]}
         </li>
       ))}
-      {!isComplete && <li>{text.cut}</li>}
+      {missing && <li>{missing.isLoading ? text.loadingOlder(missing.loaded) : text.cut(missing.loaded)}</li>}
     </ul>
   );
 }

@@ -25,7 +25,8 @@ export async function updateState(
   await refreshThread(thread);
 }
 
-const filePath = (thread: string, path: string) =>
+/** Where a file of a thread is. */
+export const filePath = (thread: string, path: string) =>
   `/superstep/threads/${id(thread)}/files/${path.split("/").map(id).join("/")}`;
 
 /** Fetches a file and lets the browser store it: the key of the API is in no address. */

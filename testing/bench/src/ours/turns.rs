@@ -4,19 +4,40 @@ use bench_rounds::{Round, Stopwatch, Task};
 use superstep::prelude::*;
 
 use super::chain::{Talk, TalkUpdate, say};
-use super::{Kept, number};
+use super::{Kept, number, thread_name};
 
 pub(super) async fn round(task: &Task, kept: &Kept) -> anyhow::Result<Round> {
     let turns = number(task, "turns")?;
     let (graph, empty) = (graph(turns as u64)?, kept.bytes().await?);
     let watch = Stopwatch::start();
-    let thread = kept.runtime.thread(&graph, "loop")?;
-    let stopped = thread.start(TalkUpdate::default().step(0)).await?;
+    talk(kept, &graph, turns).await?;
     let mut round = watch.stop(2 * turns);
-    let steps = stopped.state.step();
-    anyhow::ensure!(steps == 2 * turns as u64, "{steps} steps");
     round.bytes = Some(kept.bytes().await? - empty);
     Ok(round)
+}
+
+/// What so many threads add to a store that has as many already.
+pub(super) async fn marginal(task: &Task, kept: &Kept) -> anyhow::Result<Round> {
+    let (turns, threads) = (number(task, "turns")?, number(task, "threads")?);
+    let graph = graph(turns as u64)?;
+    for _ in 0..threads {
+        talk(kept, &graph, turns).await?;
+    }
+    let (before, watch) = (kept.bytes().await?, Stopwatch::start());
+    for _ in 0..threads {
+        talk(kept, &graph, turns).await?;
+    }
+    let mut round = watch.stop(threads);
+    round.bytes = Some(kept.bytes().await? - before);
+    Ok(round)
+}
+
+async fn talk(kept: &Kept, graph: &Graph<Talk>, turns: usize) -> anyhow::Result<()> {
+    let thread = kept.runtime.thread(graph, thread_name())?;
+    let stopped = thread.start(TalkUpdate::default().step(0)).await?;
+    let steps = stopped.state.step();
+    anyhow::ensure!(steps == 2 * turns as u64, "{steps} steps");
+    Ok(())
 }
 
 fn graph(turns: u64) -> anyhow::Result<Graph<Talk>> {

@@ -46,7 +46,8 @@ pub(super) const FAIRNESS: &str = "
 - LangGraph stores the whole list of messages again in every step, unless its opt-in `DeltaChannel` is used. Both are
   measured.
 - graph-flow keeps the current state of a session and nothing else: no channels with rules, no events, no history, no
-  fence between two processes. Its saves overwrite one row.
+  fence between two processes. Its saves overwrite one row. Without a store it keeps nothing, and ours keeps its log: there its
+  figure is a ceiling, and there is no goal.
 - adk-graph has no saver for PostgreSQL. Its fan-out is a node that runs another one many times, for it has no sending;
   graph-flow's is a fixed list of children.
 - Without a checkpointer ours still keeps its log in memory, and events can be watched. The others keep nothing.
@@ -137,7 +138,8 @@ pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
         ),
         "loop" => (
             "Loop",
-            "A planner and a tool take turns, two messages a turn: what 200 turns (80 KB of messages) weigh on disk.",
+            "A planner and a tool take turns, two messages a turn: what 200 turns (80 KB of messages) weigh on disk. *One more* is \
+             what each of 64 threads adds to a store that has 64.",
         ),
         "parked" => (
             "Parked threads",

@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 use serde_json::Value as Json;
+use services::database::ask;
 use superstep::Runtime;
 use superstep_postgres::{Options, Postgres};
 
 use super::{Commit, Keys, change};
-use crate::database::ask;
 use crate::ours::chain;
 
 pub(super) fn record(tokio: &tokio::runtime::Runtime, url: &str) -> anyhow::Result<Vec<Commit>> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use free_ports::free_port;
 use serde_json::json;
+use services::database::{Database, ask};
 use superstep::checkpoint::{Answer, AnswerBody, Checkpointer, InterruptQuery, InterruptRow, Page};
 use superstep::driver::{QueuedRequest, ThreadRequest};
 use superstep::{RunOptions, ThreadId, Timestamp, Value};
@@ -14,7 +15,6 @@ use superstep_postgres::Postgres;
 
 use super::load::{Errand, Http, Way, new_id, new_thread};
 use super::wire::{Place, Wire};
-use crate::database::{Database, ask};
 use crate::lab::Lab;
 use crate::ours::worker;
 use crate::side::{Program, Running, Side};

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use free_ports::free_port;
+use services::database::Database;
 use tokio::runtime::Runtime;
 
 use super::connection::Connection;
-use crate::database::Database;
 use crate::lab::Lab;
 use crate::process::{cpu_of, resident_of};
 use crate::side::{OURS, Running, Side};

@@ -4,6 +4,7 @@
 
 mod apps;
 mod chat;
+mod conformance;
 mod javascript;
 mod lab;
 mod python;
@@ -31,6 +32,8 @@ pub(crate) enum GraphSet {
     Lab,
     /// Those that the web apps are driven with, and those of the lab.
     Apps,
+    /// What the conformance suites of MCP and A2A call.
+    Conformance,
     /// Random programs of the simulator, named `sim-` and their seed.
     Simulator,
 }
@@ -44,9 +47,10 @@ impl GraphSet {
             "react" => Ok(Self::React),
             "lab" => Ok(Self::Lab),
             "apps" => Ok(Self::Apps),
+            "conformance" => Ok(Self::Conformance),
             "simulator" => Ok(Self::Simulator),
             unknown => Err(format!(
-                "use python, javascript, react, lab, apps or simulator, not `{unknown}`"
+                "use python, javascript, react, lab, apps, conformance or simulator, not `{unknown}`"
             )),
         }
     }
@@ -59,6 +63,7 @@ impl GraphSet {
             Self::React => "react",
             Self::Lab => "lab",
             Self::Apps => "apps",
+            Self::Conformance => "conformance",
             Self::Simulator => "simulator",
         }
     }
@@ -71,6 +76,7 @@ impl GraphSet {
             Self::React => react::graphs(),
             Self::Lab => lab::graphs(),
             Self::Apps => Ok([lab::graphs()?, apps::graphs()?].concat()),
+            Self::Conformance => conformance::graphs(),
             Self::Simulator => simulator::graphs(),
         }
     }
@@ -79,7 +85,12 @@ impl GraphSet {
     pub(crate) fn assistant_settings(self) -> Vec<(&'static str, AssistantChange)> {
         match self {
             Self::JavaScript => javascript::assistant_settings(),
-            Self::Python | Self::React | Self::Lab | Self::Apps | Self::Simulator => Vec::new(),
+            Self::Python
+            | Self::React
+            | Self::Lab
+            | Self::Apps
+            | Self::Conformance
+            | Self::Simulator => Vec::new(),
         }
     }
 }
@@ -159,6 +170,18 @@ fn every_graph_builds_under_the_name_that_clients_use() {
             "two_nodes"
         ]
     );
+    assert_eq!(
+        names(GraphSet::Conformance),
+        [
+            "a2a_agent",
+            "test_elicitation",
+            "test_elicitation_sep1034_defaults",
+            "test_elicitation_sep1330_enums",
+            "test_error_handling",
+            "test_simple_text",
+            "test_tool_with_progress"
+        ]
+    );
     assert_eq!(names(GraphSet::Simulator).len(), 200);
 }
 
@@ -170,6 +193,7 @@ fn sets_are_found_by_name() {
         GraphSet::React,
         GraphSet::Lab,
         GraphSet::Apps,
+        GraphSet::Conformance,
         GraphSet::Simulator,
     ] {
         assert_eq!(GraphSet::parse(set.as_str()), Ok(set));

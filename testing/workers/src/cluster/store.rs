@@ -119,7 +119,7 @@ impl Checkpointer for Broken {
     }
 
     superstep_conformance::forward! {
-        create annotate save load load_at entries glance request_cancel unfinished renew threads count_threads
+        create annotate save load load_at entries glance request_cancel unfinished renew threads count_threads sizes
         interrupts overdue copy delete forget prune expire expired export import
     }
 }

@@ -259,7 +259,7 @@ impl Checkpointer for Watched {
     }
 
     superstep_conformance::forward! {
-        create annotate load load_at entries glance request_cancel unfinished renew threads count_threads interrupts
+        create annotate load load_at entries glance request_cancel unfinished renew threads count_threads sizes interrupts
         overdue copy delete forget prune expire expired export import
     }
 }

@@ -1,6 +1,6 @@
 //! What an evaluation came to, for people and as JSON.
 
-use archie_agent::Terminal;
+use archie_agent::{Exit, Terminal};
 use serde_json::{Value as Json, json};
 
 use super::share::Share;
@@ -14,6 +14,16 @@ pub(super) struct Scores {
     pub(super) forbidden: Option<(&'static str, usize)>,
     /// A line per case that went wrong.
     pub(super) wrong: Vec<String>,
+}
+
+impl Scores {
+    /// Returns how the command ends: what must not happen at all is a failure, a low score is not.
+    pub(super) fn exit(&self) -> Exit {
+        match self.forbidden {
+            None | Some((_, 0)) => Exit::Done,
+            Some(_) => Exit::Failed,
+        }
+    }
 }
 
 /// Scores, and what was scored.
@@ -65,5 +75,21 @@ impl Report {
         for wrong in &self.scores.wrong {
             terminal.line(&format!("  wrong: {wrong}"));
         }
+    }
+}
+
+#[test]
+fn only_what_must_not_happen_is_a_failure() {
+    for (forbidden, exit) in [
+        (None, Exit::Done),
+        (Some(("replies to fraud", 0)), Exit::Done),
+        (Some(("replies to fraud", 1)), Exit::Failed),
+    ] {
+        let scores = Scores {
+            measures: Vec::new(),
+            forbidden,
+            wrong: vec!["everything".to_owned()],
+        };
+        assert_eq!(scores.exit(), exit);
     }
 }

@@ -20,6 +20,7 @@ use super::title;
 use crate::app::App;
 use crate::cli::settings::{Engine, Store};
 use crate::inbox;
+use crate::retry_notes::RetryNotes;
 use crate::running::{RunningMark, is_running_here};
 
 /// What to ingest, and how.
@@ -92,8 +93,8 @@ impl Ingest {
             .await
     }
 
-    /// Ingests as [`Ingest::run`] does. Also calls `began` with what it works on, and `retried` with the reason of each failed
-    /// attempt to call the model.
+    /// Ingests as [`Ingest::run`] does. Also calls `began` with what it works on, and `retried` with each line to print about a
+    /// failed call of the model that is made again.
     pub async fn run_reporting(
         &self,
         app: &App,
@@ -321,11 +322,18 @@ async fn report_retries(
     retried: &(dyn Fn(&str) + Sync),
 ) -> Infallible {
     let mut events = thread.events(after).only([StreamMode::Custom]);
+    let mut retries = RetryNotes::default();
     while let Ok(event) = events.next().await {
         if let Event::Live(event) = event
-            && let Ok(AgentEvent::Again { why }) = event.payload.decode()
+            && let Ok(AgentEvent::Again {
+                why,
+                attempt,
+                attempts_max,
+            }) = event.payload.decode()
         {
-            retried(&why);
+            for line in retries.lines(&why, attempt, attempts_max) {
+                retried(&line);
+            }
         }
     }
     std::future::pending().await

@@ -1,9 +1,9 @@
 //! `archie mail ingest`: ingests email, once or at an interval.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use archie_agent::clock::seconds;
-use archie_agent::{Exit, Terminal};
+use archie_agent::{Exit, Terminal, Waiting};
 use archie_email_assistant::mailbox::{MailQuery, Mailboxes};
 use serde_json::{Value as Json, json};
 
@@ -72,23 +72,19 @@ async fn ingest_once(
         let is_old = matches!(came.stands, IngestStatus::Known | IngestStatus::Elsewhere);
         args.every.is_none() || !is_old
     };
-    let waiting = RefCell::new(None);
-    let began = |what: &str| {
-        // Two spinners would overwrite each other.
-        drop(waiting.take());
-        waiting.replace(Some(terminal.waiting(what)));
-    };
+    let progress = IngestProgress::new(terminal);
+    let began = |what: &str| progress.begin(what);
     let tell = |came: &IngestedMail| {
-        drop(waiting.take());
+        progress.end();
         if !args.json && is_news(came) {
             terminal.line(&line(came));
         }
     };
-    let retried = |why: &str| terminal.aside(&format!("({why}; asking again)"));
+    let retried = |line: &str| progress.aside(line);
     let came = ingest
         .run_reporting(app, mailboxes, began, tell, &retried)
         .await;
-    drop(waiting.take());
+    progress.end();
     let came = came?;
     let skipped = mailboxes.get(&ingest.source)?.skipped();
     for skipped in skipped.iter().take(SKIPPED_SHOWN) {
@@ -119,6 +115,44 @@ async fn ingest_once(
         return Ok(Exit::Failed);
     }
     Ok(Exit::Done)
+}
+
+/// The line that says what is going on, and the messages above it.
+struct IngestProgress<'a> {
+    terminal: &'a dyn Terminal,
+    /// What is going on, as long as it is shown.
+    shown: Mutex<Option<(String, Waiting)>>,
+}
+
+impl<'a> IngestProgress<'a> {
+    fn new(terminal: &'a dyn Terminal) -> Self {
+        Self {
+            terminal,
+            shown: Mutex::default(),
+        }
+    }
+
+    fn begin(&self, what: &str) {
+        // Two spinners would overwrite each other.
+        self.end();
+        let shown = (what.to_owned(), self.terminal.waiting(what));
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+    }
+
+    /// Removes the line. Returns what it said.
+    fn end(&self) -> Option<String> {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.take().map(|(what, _)| what)
+    }
+
+    /// Prints a message, and the line again below it: the spinner would overwrite the message.
+    fn aside(&self, text: &str) {
+        let what = self.end();
+        self.terminal.aside(text);
+        if let Some(what) = what {
+            self.begin(&what);
+        }
+    }
 }
 
 fn line(came: &IngestedMail) -> String {

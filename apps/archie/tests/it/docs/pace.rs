@@ -60,6 +60,8 @@ impl Model for CountingServer {
             let again = (call == 0).then(|| {
                 Ok(Chunk::Again {
                     why: "no answer for 300 s".to_owned(),
+                    attempt: 2,
+                    attempts_max: 4,
                 })
             });
             let chunks = stream::iter(again).chain(self.script.stream(request).await?);
@@ -101,7 +103,7 @@ async fn watched(parallel: u32) -> (Arc<CountingServer>, Vec<String>) {
         tokio::select! {
             done = &mut run => break done.unwrap(),
             event = events.next() => if let Ok(Event::Live(live)) = event
-                && let Some(AgentEvent::Again { why }) = AgentEvent::of(&live)
+                && let Some(AgentEvent::Again { why, .. }) = AgentEvent::of(&live)
             {
                 shown.push(why.into_owned());
             },

@@ -155,13 +155,19 @@ fn three_mails_end_as_their_person_wants() {
     assert_eq!(second.code(), Some(1), "{second:?}");
 }
 
-#[test]
-fn what_was_learned_is_proposed_accepted_rejected_and_undone() {
+/// What was learned from two answers, and is not confirmed yet.
+pub(crate) fn with_proposals() -> Workdir {
     let workdir = workdir(&replies());
     workdir.run(&["mail", "ingest", "./mbox"], "");
     let items = workdir.items();
     edit(&workdir, &items[1]);
     workdir.run(&["inbox", &items[0], "ignore"], "");
+    workdir
+}
+
+#[test]
+fn what_was_learned_is_proposed_accepted_rejected_and_undone() {
+    let workdir = with_proposals();
     let knows = |line: &str| {
         let shown = workdir.json(&["mail", "memory", "show", "--json"]);
         shown.to_string().contains(line)

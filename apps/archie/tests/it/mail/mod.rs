@@ -18,5 +18,6 @@ mod servers;
 mod sorting;
 mod tones;
 
-pub(crate) use acceptance::{sent, with_one_approval};
-pub(crate) use kit::{mail, mbox, sends, triage_of, wants};
+pub(crate) use acceptance::{sent, with_one_approval, with_proposals};
+pub(crate) use kit::{learns, mail, mbox, sends, triage, triage_of, wants};
+pub(crate) use tones::with_draft;

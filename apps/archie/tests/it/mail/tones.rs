@@ -41,6 +41,11 @@ fn workdir(replies: &Json) -> Workdir {
     workdir
 }
 
+/// A draft that waits, and what the model writes in other tones.
+pub(crate) fn with_draft() -> Workdir {
+    workdir(&replies())
+}
+
 fn threads(workdir: &Workdir) -> usize {
     workdir
         .json(&["threads", "--json"])

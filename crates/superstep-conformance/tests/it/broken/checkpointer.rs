@@ -8,8 +8,8 @@ use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread,
-    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, Status, StoredBody,
-    ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
+    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, SizeQuery, SizeRow, Status,
+    StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -291,6 +291,25 @@ impl Checkpointer for Broken {
         })
     }
 
+    fn answer_and_load<'a>(
+        &'a self,
+        thread: &'a ThreadId,
+        answers: &'a [Answer],
+    ) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
+        Box::pin(async move {
+            if self.is(Defect::LoadedBeforeItsAnswers) {
+                let loaded = self.load(thread).await?;
+                self.answer(thread, answers).await?;
+                return Ok(loaded);
+            }
+            match self.answer(thread, answers).await {
+                Err(_) if self.is(Defect::RefusedAnswersLoaded) => {}
+                answered => answered?,
+            }
+            self.load(thread).await
+        })
+    }
+
     fn load<'a>(&'a self, thread: &'a ThreadId) -> BoxFuture<'a, CheckpointResult<Option<Loaded>>> {
         Box::pin(self.load_bent(thread))
     }
@@ -410,6 +429,10 @@ impl Checkpointer for Broken {
         Box::pin(self.count_bent(query))
     }
 
+    fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
+        Box::pin(self.sizes_bent(query))
+    }
+
     fn interrupts<'a>(
         &'a self,
         query: &'a InterruptQuery,
@@ -445,12 +468,13 @@ impl Checkpointer for Broken {
         Box::pin(self.forget_bent(thread))
     }
 
-    fn expired(
-        &self,
+    fn expired<'a>(
+        &'a self,
         now: Timestamp,
+        after: Option<&'a ExpiredThread>,
         limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<ExpiredThread>>> {
-        Box::pin(self.expired_bent(now, limit))
+    ) -> BoxFuture<'a, CheckpointResult<Vec<ExpiredThread>>> {
+        Box::pin(self.expired_bent(now, after, limit))
     }
 
     fn expire(&self, before: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {

@@ -209,7 +209,7 @@ impl Checkpointer for Tables {
     }
 
     forward! {
-        create annotate record load load_at entries glance request_cancel unfinished renew count_threads interrupts
+        create annotate record load load_at entries glance request_cancel unfinished renew count_threads sizes interrupts
         overdue copy delete forget prune expire expired export import
     }
 }

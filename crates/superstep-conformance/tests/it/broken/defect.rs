@@ -79,6 +79,9 @@ pub(crate) enum Defect {
     ReleaseDropsEveryTask,
     ClosedQuestionsLoaded,
     SeenAnswersForgotten,
+    /// The thread is loaded before the answers are stored.
+    LoadedBeforeItsAnswers,
+    RefusedAnswersLoaded,
     QuestionsNewestFirst,
     QuestionsOfEveryThread,
     AnsweredIsOpen,
@@ -118,6 +121,15 @@ pub(crate) enum Defect {
     EndOfLifetimeForgotten,
     ExpiredWithoutLimit,
     ExpiredOfUnnamedTenantOnly,
+    SizesOfAllTenants,
+    SizesOfAllThreads,
+    SizesIgnoreThePage,
+    SizesSmallestFirst,
+    SizesWithoutSnapshots,
+    /// The next page begins with the next end of a lifetime.
+    ExpiredComparesEnds,
+    /// Every page is the first one.
+    ExpiredBeginsAgain,
     CopyLosesLifetime,
     ArchiveHasTheLifetime,
     ForgetDoesNothing,

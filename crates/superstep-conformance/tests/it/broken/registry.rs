@@ -96,6 +96,8 @@ pub(crate) enum RegistryDefect {
     BusyTickWaits,
     TickReplacesItsRun,
     TickErrorLost,
+    /// Reading a cron loses when its last tick was due.
+    LastTickLost,
     LastTickComesAgain,
     TenantsMixedInCrons,
     TextsOfCronsTrimmed,

@@ -3,7 +3,8 @@
 use serde_json::Value as Json;
 use superstep_core::checkpoint::{
     AtLifetimeEnd, CheckpointResult, Checkpointer as _, ExpiredThread, Filter, FilterValue,
-    NewThread, Page, Status, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, ThreadSort,
+    NewThread, Page, SizeQuery, SizeRow, Status, StoredSize, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, ThreadSort,
 };
 use superstep_core::{Seq, ThreadId, Timestamp};
 
@@ -160,9 +161,31 @@ impl Broken {
         }
     }
 
+    pub(super) async fn sizes_bent(&self, query: &SizeQuery) -> CheckpointResult<Vec<SizeRow>> {
+        let mut query = query.clone();
+        match self.defect {
+            Defect::SizesOfAllTenants => query.tenant = None,
+            Defect::SizesOfAllThreads => query.thread = None,
+            Defect::SizesIgnoreThePage => query.page = EVERYTHING,
+            _ => {}
+        }
+        let mut found = self.inner.sizes(&query).await?;
+        match self.defect {
+            Defect::SizesSmallestFirst => found.reverse(),
+            Defect::SizesWithoutSnapshots => {
+                for row in &mut found {
+                    row.snapshots = StoredSize::default();
+                }
+            }
+            _ => {}
+        }
+        Ok(found)
+    }
+
     pub(super) async fn expired_bent(
         &self,
         now: Timestamp,
+        after: Option<&ExpiredThread>,
         limit: u32,
     ) -> CheckpointResult<Vec<ExpiredThread>> {
         let is_over: fn(&ThreadRow, ThreadLifetime, Timestamp) -> bool = match self.defect {
@@ -174,7 +197,7 @@ impl Broken {
                 let end = row.updated.0.wrapping_add_unsigned(lifetime.ms);
                 row.head.status != Status::Running && end <= now.0
             },
-            _ => return self.bent_expired(now, limit).await,
+            _ => return self.bent_expired(now, after, limit).await,
         };
         let tenants = self.tenants.lock().expect("no clause panics").clone();
         let mut found = Vec::new();
@@ -188,11 +211,16 @@ impl Broken {
                 if let Some(lifetime) = row.lifetime
                     && is_over(&row, lifetime, now)
                 {
-                    let (thread, at_end) = (row.thread, lifetime.at_end);
-                    found.push(ExpiredThread { thread, at_end });
+                    found.push(ExpiredThread {
+                        ended: lifetime.ends(row.updated),
+                        thread: row.thread,
+                        at_end: lifetime.at_end,
+                    });
                 }
             }
         }
+        found.retain(|found| after.is_none_or(|after| found > after));
+        found.sort();
         found.truncate(limit as usize);
         Ok(found)
     }
@@ -200,13 +228,26 @@ impl Broken {
     async fn bent_expired(
         &self,
         now: Timestamp,
+        after: Option<&ExpiredThread>,
         limit: u32,
     ) -> CheckpointResult<Vec<ExpiredThread>> {
         let limit = match self.is(Defect::ExpiredWithoutLimit) {
             true => u32::MAX,
             false => limit,
         };
-        let mut found = self.inner.expired(now, limit).await?;
+        // Threads with the end of the cursor are left out.
+        let next_end = after.map(|after| ExpiredThread {
+            ended: Timestamp(after.ended.0 + 1),
+            // Before every other name.
+            thread: ThreadId::new("-").expect("a thread name"),
+            at_end: AtLifetimeEnd::Delete,
+        });
+        let after = match self.defect {
+            Defect::ExpiredComparesEnds => next_end.as_ref(),
+            Defect::ExpiredBeginsAgain => None,
+            _ => after,
+        };
+        let mut found = self.inner.expired(now, after, limit).await?;
         match self.defect {
             Defect::ExpiredOfUnnamedTenantOnly => {
                 found.retain(|found| found.thread.tenant().is_empty());

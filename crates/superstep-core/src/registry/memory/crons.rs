@@ -87,6 +87,9 @@ impl Rows {
         };
         if let Some(found) = self.crons.get_mut(&key) {
             found.next = tick.next;
+            if error.is_null() {
+                found.last_tick = Some(tick.due);
+            }
             found.error = error;
         }
         fired

@@ -11,6 +11,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
         ("CallTotals", call_totals()),
         ("RunQueue", queue()),
         ("QueuedRun", queued_run()),
+        ("StoredSizes", sizes()),
         ("Budget", budget()),
         ("BudgetRaise", budget_raise()),
         ("CheckpointTree", tree()),
@@ -24,6 +25,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
             )]),
         ),
         ("ForkPreview", fork_preview()),
+        ("TestCase", test_case()),
         ("ThreadTrace", trace()),
         ("TraceSpan", span()),
         ("StateLabels", labels()),
@@ -84,6 +86,29 @@ fn interrupt() -> Json {
             about(nullable(text()), "Principal; `null` if it is not known"),
         ),
         required("answered_at", nullable(time())),
+    ])
+}
+
+fn sizes() -> Json {
+    let section = || object([required("count", count()), required("bytes", count())]);
+    object([
+        required(
+            "graph_id",
+            about(
+                nullable(text()),
+                "Empty for threads that have no graph yet; `null` if the row is for all graphs",
+            ),
+        ),
+        required(
+            "thread_id",
+            about(nullable(text()), "`null` if the row is for several threads"),
+        ),
+        required("threads", count()),
+        required("bytes", about(count(), "Of all four kinds")),
+        required("entries", section()),
+        required("snapshots", section()),
+        required("records", section()),
+        required("interrupts", section()),
     ])
 }
 
@@ -177,9 +202,18 @@ fn tree() -> Json {
     object([
         required("thread_id", uuid()),
         required("current", nullable(text())),
-        required("checkpoints", list(checkpoint)),
-        required("branches", list(branch)),
-        required("is_complete", boolean()),
+        required("checkpoints", about(list(checkpoint), "Newest first")),
+        required(
+            "branches",
+            about(
+                list(branch),
+                "Those of the newest checkpoints; empty with `before`",
+            ),
+        ),
+        required(
+            "is_complete",
+            about(boolean(), "Whether the thread has no older checkpoints"),
+        ),
     ])
 }
 
@@ -268,6 +302,64 @@ fn fork_preview() -> Json {
         required(
             "interrupts",
             about(count(), "Interrupts that would be raised again"),
+        ),
+    ])
+}
+
+fn test_case() -> Json {
+    let interrupt = || {
+        object([
+            required("node", text()),
+            required("kind", text()),
+            required("request", any()),
+        ])
+    };
+    let answer = object([
+        required("to", about(count(), "Position in `asked`, from 0")),
+        required("value", any()),
+    ]);
+    let act = object([
+        optional("input", about(any(), "Input of a run")),
+        optional("context", about(any(), "Context of the run")),
+        optional(
+            "asked",
+            about(list(interrupt()), "Interrupts that were answered"),
+        ),
+        optional("answers", list(answer)),
+        optional(
+            "write",
+            about(any(), "What was written together with the answers"),
+        ),
+    ]);
+    let file = object([required("path", text()), required("base64", text())]);
+    let script = object([
+        required(
+            "replies",
+            about(list(fields()), "In the form of a script of `superstep-llm`"),
+        ),
+        optional("context_size", about(count(), "Not sent; add it by hand")),
+    ]);
+    let end = object([
+        required("asked", list(interrupt())),
+        required("values", any()),
+    ]);
+    object([
+        required("format", count()),
+        required("about", text()),
+        required("graph_id", text()),
+        required("thread_id", uuid()),
+        required("checkpoint_id", text()),
+        required("acts", about(list(act), "What callers did, in order")),
+        required("models", list(text())),
+        required("script", script),
+        optional(
+            "files",
+            about(list(file), "Not sent; for who stores the case"),
+        ),
+        required("expected", end),
+        required(
+            "not_recovered",
+            about(list(text()), "What the log does not hold"),
         ),
     ])
 }

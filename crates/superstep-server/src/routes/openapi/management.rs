@@ -20,6 +20,7 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
         ("AuditPage", audit_page()),
         ("Readiness", object([required("ready", boolean())])),
         ("JsonRpcRequest", json_rpc()),
+        ("JsonRpcError", json_rpc_error()),
         ("AgUiInput", ag_ui_input()),
     ]
 }
@@ -84,6 +85,19 @@ fn json_rpc() -> Json {
         optional("id", any()),
         optional("method", text()),
         optional("params", any()),
+    ])
+}
+
+fn json_rpc_error() -> Json {
+    let error = object([
+        required("code", integer()),
+        required("message", text()),
+        optional("data", any()),
+    ]);
+    object([
+        required("jsonrpc", text()),
+        required("id", any()),
+        required("error", error),
     ])
 }
 

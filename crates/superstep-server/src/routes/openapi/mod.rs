@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value as Json, json};
 
 use self::operations::{BodyKind, Operation, QueryParameter, ResultKind, operation_of};
-use self::schema::{named, nullable};
+use self::schema::{either, named, nullable};
 use super::table::{ApiRoute, ROUTES};
 
 /// Returns the OpenAPI document, which is made once.
@@ -72,8 +72,13 @@ fn described(route: &ApiRoute, operation: Option<&Operation>) -> Json {
         .iter()
         .map(|(status, result)| (status.to_string(), response(*result)))
         .collect();
-    responses.insert("4XX".to_owned(), error("The request is refused"));
-    responses.insert("5XX".to_owned(), error("The server could not do it"));
+    let protocol_error = operation.and_then(|operation| operation.protocol_error);
+    for (statuses, description) in [
+        ("4XX", "The request is refused"),
+        ("5XX", "The server could not do it"),
+    ] {
+        responses.insert(statuses.to_owned(), error(description, protocol_error));
+    }
     let mut described = json!({
         "tags": [route.tag],
         "summary": route.summary,
@@ -184,9 +189,15 @@ fn response(result: ResultKind) -> Json {
     json!({ "description": description, "content": content })
 }
 
-fn error(description: &str) -> Json {
-    json!({ "description": description, "content": json_content(named("ErrorResponse")) })
+fn error(description: &str, protocol_error: Option<&str>) -> Json {
+    let usual = named("ErrorResponse");
+    let schema = match protocol_error {
+        Some(name) => either([usual, named(name)]),
+        None => usual,
+    };
+    json!({ "description": description, "content": json_content(schema) })
 }
+
 /// Returns a page that lists the routes. It loads nothing from elsewhere.
 pub(super) fn page() -> String {
     let mut rows = String::new();

@@ -12,6 +12,8 @@ pub(super) struct Operation {
     pub(super) body: Option<BodyKind>,
     /// What a success returns, by its status.
     pub(super) results: &'static [(u16, ResultKind)],
+    /// The form of errors of the protocol that the route speaks: a failure has this form or the usual one.
+    pub(super) protocol_error: Option<&'static str>,
 }
 
 /// A field of the query string.
@@ -70,6 +72,7 @@ const fn op(method: &'static str, path: &'static str) -> Operation {
         headers: &[],
         body: None,
         results: &[(200, ResultKind::AnyJson)],
+        protocol_error: None,
     }
 }
 
@@ -96,6 +99,11 @@ impl Operation {
 
     const fn bytes(mut self) -> Self {
         self.body = Some(BodyKind::Bytes);
+        self
+    }
+
+    const fn fails_with(mut self, schema: &'static str) -> Self {
+        self.protocol_error = Some(schema);
         self
     }
 
@@ -160,7 +168,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("get", "/threads/{thread_id}/history").query(&[Number("limit"), Text("before"), List("select")]).returns(STATES),
     op("post", "/threads/{thread_id}/history").body("ThreadStateSearch").returns(STATES),
     op("get", "/threads/{thread_id}/stream").headers(LAST_EVENT).query(&[List("stream_modes")]).returns(EVENTS),
-    op("post", "/threads/{thread_id}/commands").body("ProtocolCommand").returns(&[(200, Json("ProtocolReply"))]),
+    op("post", "/threads/{thread_id}/commands").body("ProtocolCommand").returns(&[(200, Json("ProtocolReply"))]).fails_with("ProtocolError"),
     op("post", "/threads/{thread_id}/stream/events").body("ProtocolEventStreamRequest").returns(EVENTS),
     op("post", "/threads/{thread_id}/runs").headers(KEY).body("RunCreateStateful").returns(RUN),
     op("get", "/threads/{thread_id}/runs").query(&[Number("limit"), Number("offset"), Word("status", STATUSES), List("select")]).returns(&[(200, JsonList("Run"))]),
@@ -195,12 +203,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("delete", "/superstep/threads/{thread_id}/files/{path}").returns(EMPTY),
     op("get", "/superstep/inbox").query(&[Text("graph_id"), Text("assistant_id"), Number("limit"), Number("offset")]).returns(&[(200, JsonList("InboxItem"))]),
     op("get", "/superstep/queue").query(&[Number("limit"), Number("offset")]).returns(&[(200, Json("RunQueue"))]),
+    op("get", "/superstep/sizes").query(&[Word("by", &["tenant", "graph", "thread"]), Number("limit"), Number("offset")]).returns(&[(200, JsonList("StoredSizes"))]),
     op("get", "/superstep/budgets").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("Budget"))]),
     op("post", "/superstep/budgets/raise").body("BudgetRaise").returns(&[(200, Json("Budget"))]),
     op("get", "/superstep/threads/{thread_id}/interrupts").query(&[Number("limit"), Number("offset")]).returns(&[(200, JsonList("ThreadInterrupt"))]),
-    op("get", "/superstep/threads/{thread_id}/tree").query(&[Number("limit")]).returns(&[(200, Json("CheckpointTree"))]),
+    op("get", "/superstep/threads/{thread_id}/tree").query(&[Number("limit"), Text("before")]).returns(&[(200, Json("CheckpointTree"))]),
     op("post", "/superstep/threads/{thread_id}/diff").optional_body("StateDiffRequest").returns(&[(200, Json("StateDiff"))]),
     op("post", "/superstep/threads/{thread_id}/fork/preview").body("ForkPreviewRequest").returns(&[(200, Json("ForkPreview"))]),
+    op("get", "/superstep/threads/{thread_id}/case").query(&[Text("checkpoint_id")]).returns(&[(200, Json("TestCase"))]),
     op("get", "/superstep/threads/{thread_id}/trace").returns(&[(200, Json("ThreadTrace"))]),
     op("get", "/superstep/threads/{thread_id}/labels").query(&[Text("checkpoint_id")]).returns(&[(200, Json("StateLabels"))]),
     op("post", "/superstep/keys").body("ApiKeyCreate").returns(&[(201, Json("ApiKeyWithSecret"))]),
@@ -212,10 +222,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
     op("get", "/superstep/me").returns(&[(200, Json("CallerInfo"))]),
     op("get", "/superstep/audit").query(&[Number("after"), Number("limit")]).returns(&[(200, Json("AuditPage"))]),
     op("get", "/superstep/ready").returns(&[(200, Json("Readiness"))]),
-    op("post", "/mcp").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson), (202, Empty)]),
-    op("post", "/mcp/").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson), (202, Empty)]),
+    op("post", "/mcp").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson), (202, Empty)]).fails_with("JsonRpcError"),
+    op("post", "/mcp/").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson), (202, Empty)]).fails_with("JsonRpcError"),
     op("get", "/.well-known/agent-card.json").query(&[Text("assistant_id")]).returns(&[(200, AnyJson)]),
-    op("post", "/a2a/{assistant_id}").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson)]),
+    op("post", "/a2a/{assistant_id}").headers(ACCEPT).body("JsonRpcRequest").returns(&[(200, AnyJson)]).fails_with("JsonRpcError"),
     op("post", "/ag-ui/{assistant_id}").headers(ACCEPT).body("AgUiInput").returns(EVENTS),
     op("get", "/ok").query(&[Flag("check_db")]).returns(&[(200, Json("Health"))]),
     op("get", "/info").returns(&[(200, Json("ServerInfo"))]),

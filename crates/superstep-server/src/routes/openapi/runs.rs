@@ -55,22 +55,23 @@ const STREAM_MODES: &[&str] = &[
     "events",
 ];
 
+const STATUSES: [&str; 6] = [
+    "pending",
+    "running",
+    "error",
+    "success",
+    "timeout",
+    "interrupted",
+];
+
 fn run() -> Json {
-    let statuses = [
-        "pending",
-        "running",
-        "error",
-        "success",
-        "timeout",
-        "interrupted",
-    ];
     object([
         required("run_id", uuid()),
         required("thread_id", uuid()),
         required("assistant_id", uuid()),
         required("created_at", time()),
         required("updated_at", time()),
-        required("status", word(&statuses)),
+        required("status", word(&STATUSES)),
         required("metadata", fields()),
         required("kwargs", about(fields(), "What the caller sent")),
         required("multitask_strategy", word(STRATEGIES)),
@@ -172,9 +173,33 @@ fn cron() -> Json {
         optional("on_run_completed", nullable(text())),
         required("payload", about(fields(), "Arguments of its runs")),
         required("metadata", fields()),
+        optional(
+            "last_run",
+            about(
+                nullable(last_run()),
+                "The last run that it made; `null` if it has made none",
+            ),
+        ),
         optional("last_error", about(any(), "Why the last tick made no run")),
         required("created_at", time()),
         required("updated_at", time()),
+    ])
+}
+
+fn last_run() -> Json {
+    object([
+        required("run_id", uuid()),
+        required("due_at", time()),
+        required(
+            "thread_id",
+            about(nullable(uuid()), "`null` if the run was deleted"),
+        ),
+        required(
+            "status",
+            about(nullable(word(&STATUSES)), "`null` if the run was deleted"),
+        ),
+        required("error", about(any(), "Why it failed or was cancelled")),
+        required("updated_at", nullable(time())),
     ])
 }
 

@@ -38,8 +38,12 @@ pub(super) fn schemas() -> Vec<NamedSchema> {
 fn info() -> Json {
     object([
         required("version", text()),
-        optional("langgraph_py_version", nullable(text())),
+        required(
+            "langgraph_py_version",
+            about(text(), "Empty: the server does not use Python"),
+        ),
         required("flags", fields_of(boolean())),
+        required("metadata", fields()),
         optional("host", fields()),
     ])
 }

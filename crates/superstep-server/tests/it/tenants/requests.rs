@@ -7,6 +7,7 @@ use http::Request;
 use serde_json::{Value as Json, json};
 use superstep_conformance::Prng;
 
+use super::protocols::Protocol;
 use super::{Ids, Tenant};
 use crate::kit::Client;
 
@@ -38,6 +39,17 @@ pub(super) struct Requests<'a> {
     pub(super) caller: &'a Tenant,
     pub(super) other: &'a Tenant,
     pub(super) random: &'a mut Prng,
+    /// Number of the sequence that the request belongs to.
+    pub(super) sequence: usize,
+    whose: Whose,
+}
+
+/// Whose ids a request has.
+#[derive(Clone, Copy)]
+enum Whose {
+    Others,
+    Own,
+    Mixed,
 }
 
 impl Route {
@@ -48,63 +60,144 @@ impl Route {
             false => Duration::from_secs(20),
         }
     }
+
+    /// The protocol that a body for this route is of; `None` if it is the server's own.
+    pub(super) fn protocol(&self) -> Option<Protocol> {
+        match self.method.as_str() {
+            "POST" => Protocol::of_path(&self.path),
+            _ => None,
+        }
+    }
 }
 
-impl Requests<'_> {
-    fn id(&mut self, kind: &str) -> String {
-        match self.random.below(10) {
-            0..7 => self.other.ids.pick(kind, self.random),
-            7..9 => self.caller.ids.pick(kind, self.random),
-            _ => Ids::default().pick(kind, self.random),
+impl<'a> Requests<'a> {
+    pub(super) fn of(
+        [caller, other]: [&'a Tenant; 2],
+        random: &'a mut Prng,
+        sequence: usize,
+    ) -> Self {
+        let whose = match random.below(10) {
+            0..5 => Whose::Others,
+            5..8 => Whose::Own,
+            _ => Whose::Mixed,
+        };
+        Self {
+            caller,
+            other,
+            random,
+            sequence,
+            whose,
         }
     }
 
-    fn one_of(&mut self, bodies: Vec<Json>) -> Json {
-        bodies[self.random.below(bodies.len())].clone()
+    pub(super) fn id(&mut self, kind: &str) -> String {
+        let from = match (self.whose, self.random.below(10)) {
+            (Whose::Others, _) | (Whose::Mixed, 0..4) => self.other,
+            (Whose::Own, _) | (Whose::Mixed, 4..8) => self.caller,
+            (Whose::Mixed, _) => return Ids::default().pick(kind, self.random),
+        };
+        from.ids.pick(kind, self.random)
+    }
+
+    /// Returns a thread that waits, and what it asks.
+    pub(super) fn waiting(&mut self) -> (String, String) {
+        let pair = self.id("waiting");
+        let (thread, interrupt) = pair
+            .split_once(' ')
+            .unwrap_or((pair.as_str(), pair.as_str()));
+        (thread.to_owned(), interrupt.to_owned())
+    }
+
+    pub(super) fn one_of(&mut self, bodies: &[Json]) -> Json {
+        self.random.pick(bodies).clone()
     }
 
     pub(super) fn request(&mut self, route: &Route) -> (String, Request<Body>) {
-        let mut path = String::new();
-        for part in route.path.split('/').skip(1) {
-            path.push('/');
-            match part
-                .strip_prefix('{')
-                .and_then(|part| part.strip_suffix('}'))
-            {
-                // Both have a file with this name. The other's canary is never sent: a server may repeat what it got.
-                Some("path") => path.push_str("note.txt"),
-                Some("namespace") => path.push_str("node"),
-                Some(kind) => path.push_str(&self.id(kind)),
-                None => path.push_str(part),
-            }
-        }
-        if route.path == "/store/items" && route.method == "GET" {
-            path.push_str("?namespace=shared&key=last");
-        }
-        if route.path == "/metrics" && self.random.below(2) == 0 {
-            path.push_str("?format=json");
-        }
-        let body = match route.method.as_str() {
-            "GET" => None,
-            _ => Some(self.body(&route.path)),
+        let target = format!("{}{}", self.path(route), self.query(route));
+        let body = match (route.method.as_str(), route.protocol()) {
+            ("GET", _) => None,
+            (_, Some(protocol)) => Some(protocol.body(self)),
+            (_, None) => Some(self.body(&route.path)),
         };
         let what = format!(
-            "{} {path} {}",
+            "{} {target} {}",
             route.method,
             body.as_ref().unwrap_or(&Json::Null)
         );
-        let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
-        let request = Request::builder()
+        // What it has said may be said to it.
+        self.caller.note_sent(&what);
+        let mut request = Request::builder()
             .method(route.method.as_str())
-            .uri(path)
-            .header("content-type", "application/json")
-            .body(body)
-            .unwrap();
-        (what, request)
+            .uri(target)
+            .header("content-type", "application/json");
+        if let Some(protocol) = route.protocol() {
+            for (name, value) in protocol.headers() {
+                request = request.header(*name, *value);
+            }
+        }
+        // Both tenants use the same keys.
+        if route.method != "GET" && self.random.below(8) == 0 {
+            request = request.header("idempotency-key", format!("key-{}", self.sequence / 8));
+        }
+        let body = body.map_or(Body::empty(), |body| Body::from(body.to_string()));
+        (what, request.body(body).unwrap())
+    }
+
+    fn path(&mut self, route: &Route) -> String {
+        let protocol = route.protocol();
+        let mut path = String::new();
+        for part in route.path.split('/').skip(1) {
+            path.push('/');
+            let name = part
+                .strip_prefix('{')
+                .and_then(|part| part.strip_suffix('}'));
+            match (name, protocol) {
+                // Both have a file with this name. The other's canary is never sent: a server may repeat what it got.
+                (Some("path"), _) => path.push_str("note.txt"),
+                (Some("namespace"), _) => path.push_str("node"),
+                (Some("assistant_id"), Some(_)) if self.random.below(4) > 0 => {
+                    let ids: [&str; 4] = ["ask", "ask", "remember", "cached"];
+                    path.push_str(self.random.pick::<&str>(&ids));
+                }
+                (Some(kind), _) => path.push_str(&self.id(kind)),
+                (None, _) => path.push_str(part),
+            }
+        }
+        path
+    }
+
+    fn query(&mut self, route: &Route) -> String {
+        let is_first = self.random.below(2) == 0;
+        match (route.method.as_str(), route.path.as_str(), is_first) {
+            ("GET", "/store/items", _) => "?namespace=shared&key=last".to_owned(),
+            ("GET", "/metrics", true) => "?format=json".to_owned(),
+            ("GET", "/superstep/inbox", true) => "?graph_id=ask&limit=100".to_owned(),
+            ("GET", "/superstep/inbox" | "/.well-known/agent-card.json", _) => {
+                format!("?assistant_id={}", self.id("assistant_id"))
+            }
+            ("GET", "/superstep/deliveries", true) => format!("?run_id={}", self.id("run_id")),
+            ("GET", "/superstep/audit", true) => {
+                format!("?limit=1000&after={}", self.random.below(2_000))
+            }
+            (
+                "GET",
+                "/superstep/audit"
+                | "/superstep/deliveries"
+                | "/superstep/keys"
+                | "/superstep/budgets"
+                | "/superstep/queue",
+                _,
+            ) => "?limit=1000".to_owned(),
+            ("GET", "/superstep/threads/{thread_id}/labels", true) => {
+                format!("?checkpoint_id={}", self.id("checkpoint_id"))
+            }
+            _ => String::new(),
+        }
     }
 
     fn body(&mut self, path: &str) -> Json {
-        let canary = self.caller.canary;
+        let caller = self.caller;
+        let (canary, webhook) = (caller.marks.canary, caller.webhook.as_str());
         let metadata = json!({ "note": canary });
         let (thread, run) = (self.id("thread_id"), self.id("run_id"));
         let (assistant, cron) = (self.id("assistant_id"), self.id("cron_id"));
@@ -113,7 +206,7 @@ impl Requests<'_> {
         });
         let interrupt = self.id("interrupt_id");
         // What the other tenant's items would be below, if tenants were marked by a prefix.
-        let mark = format!("\u{1e}{}", self.other.name);
+        let mark = format!("\u{1e}{}", self.other.marks.name);
         let bodies = match path {
             "/threads" => vec![
                 json!({ "thread_id": thread, "if_exists": "do_nothing", "metadata": metadata }),
@@ -181,7 +274,21 @@ impl Requests<'_> {
                 json!({ "graph_id": "remember" }),
             ],
             "/assistants/{assistant_id}/latest" => vec![json!({ "version": 1 })],
+            "/superstep/keys" => vec![
+                json!({ "permissions": ["read"], "name": canary, "principal": canary }),
+                json!({ "permissions": ["read"], "expires_in_seconds": 600 }),
+            ],
+            "/superstep/keys/{key_id}/rotate" => vec![json!({ "grace_seconds": 600 })],
+            "/superstep/threads/{thread_id}/diff" => vec![
+                json!({}),
+                json!({ "other_thread": self.id("thread_id") }),
+                json!({ "from": self.id("checkpoint_id"), "to": self.id("checkpoint_id") }),
+            ],
+            "/superstep/threads/{thread_id}/fork/preview" => {
+                vec![json!({ "checkpoint": self.id("checkpoint_id") })]
+            }
             "/superstep/budgets/raise" => vec![
+                json!({ "level": "thread", "thread_id": thread, "limits": { "calls": 9 } }),
                 json!({ "level": "tenant", "limits": { "calls": 9 } }),
                 json!({ "level": "run", "thread_id": thread, "run_id": run, "limits": { "calls": 9 } }),
             ],
@@ -213,9 +320,9 @@ impl Requests<'_> {
                     "if_not_exists": "create", "on_completion": "keep",
                 }),
                 json!({ "assistant_id": "cached", "input": { "topic": canary } }),
-                json!({ "assistant_id": "fail", "input": { "topic": canary } }),
+                json!({ "assistant_id": "fail", "input": { "topic": canary }, "webhook": webhook }),
                 json!({
-                    "assistant_id": assistant, "input": { "topic": canary }, "metadata": metadata,
+                    "assistant_id": assistant, "webhook": webhook, "input": { "topic": canary }, "metadata": metadata,
                     "stream_mode": ["values", "updates", "custom", "events"],
                 }),
                 json!({ "assistant_id": "ask", "command": { "resume": { interrupt: canary } } }),
@@ -232,12 +339,12 @@ impl Requests<'_> {
         };
         if path.starts_with("/store") && self.random.below(4) == 0 {
             // The error for a namespace repeats it, so that one has the caller's own name.
-            let own = mark.replace(self.other.name, self.caller.name);
+            let own = mark.replace(self.other.marks.name, self.caller.marks.name);
             return json!({
                 "namespace": [own], "key": "last", "value": {},
                 "namespace_prefix": [mark], "prefix": [mark],
             });
         }
-        self.one_of(bodies)
+        self.one_of(&bodies)
     }
 }

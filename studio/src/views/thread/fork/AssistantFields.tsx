@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo } from "react";
 
-import { isObject, type JsonObject } from "../../../api/json.ts";
+import { isObject, type Json, type JsonObject } from "../../../api/json.ts";
 import { assistantsQuery, schemasQuery } from "../../../api/queries.ts";
 import { readJson, settingsOf } from "../../../pure/input_form.ts";
 import { fork } from "../../../text/fork.ts";
@@ -96,6 +96,7 @@ function SettingsField(props: Omit<AssistantFieldsProps, "graph"> & { settings: 
   const schema = useQuery(schemasQuery(assistant)).data?.context_schema;
   const [text, setText] = useDraft(draftKey, JSON.stringify(settings.context, null, 2));
   const { config } = settings;
+  const models = modelsOf(schema);
   const context = useMemo(() => {
     const read = readJson(text);
     return "value" in read && isObject(read.value) ? read.value : undefined;
@@ -107,6 +108,7 @@ function SettingsField(props: Omit<AssistantFieldsProps, "graph"> & { settings: 
   return (
     <>
       {!schema && <p className="muted small">{fork.noSettings}</p>}
+      {models && models.length <= 1 && <p className="muted small">{fork.oneModel}</p>}
       {schema ? (
         <SchemaForm
           idPrefix="fork-settings"
@@ -119,4 +121,11 @@ function SettingsField(props: Omit<AssistantFieldsProps, "graph"> & { settings: 
       )}
     </>
   );
+}
+
+/** The models that the context of a run may name; `undefined` if the graph does not say. */
+function modelsOf(schema: unknown): Json[] | undefined {
+  const properties = isObject(schema) ? schema.properties : undefined;
+  const model = isObject(properties) ? properties.model : undefined;
+  return isObject(model) && Array.isArray(model.enum) ? model.enum : undefined;
 }

@@ -11,7 +11,7 @@ import { Badge, type Tone } from "../../../ui/Badge.tsx";
 import { Button } from "../../../ui/Button.tsx";
 import { Failure } from "../../../ui/Notice.tsx";
 import { Time } from "../../../ui/Time.tsx";
-import { assistantOf, type PaneProps } from "../pane.ts";
+import type { PaneProps } from "../pane.ts";
 import { BranchSteps } from "./BranchSteps.tsx";
 import { makeTest, readDiff } from "./make_test.ts";
 
@@ -58,7 +58,7 @@ export function BranchRow({ thread, tree, branch, place, isChosen, onChoose, onF
           <Changes thread={thread.thread_id} from={forkedFrom.checkpoint_id} to={tip.checkpoint_id} />
         )}
       </p>
-      <BranchActions thread={thread} tree={tree} branch={branch} name={name} onFork={onFork} />
+      <BranchActions thread={thread} branch={branch} name={name} onFork={onFork} />
       <BranchSteps tree={tree} branch={branch} thread={thread.thread_id} onFork={onFork} />
     </li>
   );
@@ -82,15 +82,14 @@ function Changes({ thread, from, to }: { thread: string; from: string; to: strin
   return ` · ${fork.changes(realChanges(diff.data.changes).length)}`;
 }
 
-interface BranchActionsProps extends Pick<BranchRowProps, "thread" | "tree" | "branch" | "onFork"> {
+interface BranchActionsProps extends Pick<BranchRowProps, "thread" | "branch" | "onFork"> {
   name: string;
 }
 
-function BranchActions({ thread, tree, branch, name, onFork }: BranchActionsProps) {
+function BranchActions({ thread, branch, name, onFork }: BranchActionsProps) {
   const may = useMay();
   const tip = branch.tip.checkpoint_id;
-  const graph = assistantOf(thread)?.graph ?? "graph";
-  const making = useMutation({ mutationFn: () => makeTest(tree, graph, tip) });
+  const making = useMutation({ mutationFn: () => makeTest(thread.thread_id, tip) });
   const checkpoint = branch.isCurrent ? undefined : tip;
   return (
     <>
@@ -116,7 +115,7 @@ function BranchActions({ thread, tree, branch, name, onFork }: BranchActionsProp
         </Button>
         <span role="status" className="muted small">
           {making.isPending && fork.making}
-          {making.data && fork.made(making.data)}
+          {making.data && fork.made(making.data.name, making.data.lost)}
         </span>
       </div>
       {making.error && <Failure error={making.error} onRetry={() => making.mutate()} />}

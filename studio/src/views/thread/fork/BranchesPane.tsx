@@ -33,7 +33,9 @@ export function BranchesPane(props: PaneProps) {
   return (
     <section className="stack" aria-label={fork.branches}>
       <p className="muted">{branches.length === 1 ? fork.oneBranch : fork.chooseTwo}</p>
-      {!tree.data.is_complete && <p className="muted small">{fork.incomplete}</p>}
+      {!tree.data.is_complete && (
+        <p className="muted small">{fork.incomplete(tree.data.checkpoints.length)}</p>
+      )}
       <ol className="stack branch-list">
         {branches.slice(0, shown).map((branch, place) => (
           <BranchRow

@@ -1,14 +1,22 @@
 import type { ForkPreview } from "../../../api/types.ts";
 import { formatCost, formatCount } from "../../../pure/format.ts";
+import { visibleText } from "../../../pure/visible_text.ts";
 import { fork } from "../../../text/fork.ts";
+import type { ForkChange } from "./fork_actions.ts";
 
 /** Whether the visitor has to confirm what happens a second time. */
 export function needsConfirmation(preview: ForkPreview): boolean {
   return preview.tools.some(({ effect }) => effect === "again" || effect === "unknown");
 }
 
+interface EffectsProps {
+  preview: ForkPreview;
+  change: ForkChange | undefined;
+}
+
 /** What a fork would repeat outside, the worst first, and what it costs. */
-export function Effects({ preview }: { preview: ForkPreview }) {
+export function Effects({ preview, change }: EffectsProps) {
+  const model = change?.mode === "assistant" ? change.context.model : undefined;
   const order = ["again", "unknown", "same", "none"];
   const classes = preview.tools.toSorted((a, b) => order.indexOf(a.effect) - order.indexOf(b.effect));
   const lines = classes.flatMap((each) => linesOf(preview, each));
@@ -27,6 +35,11 @@ export function Effects({ preview }: { preview: ForkPreview }) {
       <p>
         <strong>{fork.cost}:</strong> {costLine(preview)}
       </p>
+      {typeof model === "string" && preview.models.model_calls > 0 && (
+        <p className="muted small">
+          <bdi>{fork.otherModel(visibleText(model))}</bdi>
+        </p>
+      )}
       <p className="muted small">{fork.asBefore}</p>
     </section>
   );

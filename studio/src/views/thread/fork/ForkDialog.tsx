@@ -109,7 +109,7 @@ function ForkFields(props: ForkFieldsProps) {
       {mode === "answer" && <p className="muted small">{repeats ? fork.answerLater : fork.nowOpen}</p>}
       <PlaceChoice isCopy={isCopy} onChange={setCopy} />
       {isBusy && !isCopy && <p role="status">{fork.busy}</p>}
-      {repeats && <Effects preview={preview} />}
+      {repeats && <Effects preview={preview} change={change} />}
       <ForkActions
         plan={{ ...plan, interrupts: state.interrupts }}
         change={isBusy && !isCopy ? undefined : change}

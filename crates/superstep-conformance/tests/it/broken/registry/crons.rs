@@ -44,6 +44,10 @@ impl BrokenRegistry {
                 let all = self.all_crons().await?;
                 Ok(all.into_iter().find(|cron| cron.id == id))
             }
+            RegistryDefect::LastTickLost => Ok(found.map(|row| CronRow {
+                last_tick: None,
+                ..row
+            })),
             _ => Ok(found),
         }
     }

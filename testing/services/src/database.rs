@@ -1,19 +1,19 @@
-//! A database of PostgreSQL for one side, so that nobody's tables meet another's. It goes when it is dropped.
+//! A PostgreSQL database for one measurement, so that its tables meet no others. It is deleted when it is dropped.
 
 use std::process::Command;
 
 use harness::workspace::output_of;
 
 #[derive(Debug)]
-pub(super) struct Database {
+pub struct Database {
     name: String,
     url: String,
 }
 
 impl Database {
-    /// Makes the database of that number: of this process, and of nobody else's benches.
-    pub(super) fn create(number: u32) -> anyhow::Result<Self> {
-        let server = services::address("postgres")?;
+    /// Creates the database of this number, which no other process uses.
+    pub fn create(number: u32) -> anyhow::Result<Self> {
+        let server = crate::address("postgres")?;
         let name = format!("bench_{}_{number}", std::process::id());
         let before = server
             .rsplit_once('/')
@@ -23,7 +23,7 @@ impl Database {
         Ok(Self { name, url })
     }
 
-    pub(super) fn url(&self) -> &str {
+    pub fn url(&self) -> &str {
         &self.url
     }
 }
@@ -31,13 +31,13 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
-        // What is left behind is in nobody's way: the next bench has databases of its own.
-        let _ = services::address("postgres").and_then(|server| ask(&server, &drop));
+        // A database that stays is in no one's way: the next process has its own.
+        let _ = crate::address("postgres").and_then(|server| ask(&server, &drop));
     }
 }
 
-/// What a database answers, without headings.
-pub(super) fn ask(url: &str, statement: &str) -> anyhow::Result<String> {
+/// Returns what a database answers, without headings.
+pub fn ask(url: &str, statement: &str) -> anyhow::Result<String> {
     let mut psql = Command::new("psql");
     psql.arg(url)
         .args(["--quiet", "--no-psqlrc", "--tuples-only"]);
