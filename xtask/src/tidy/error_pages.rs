@@ -116,6 +116,36 @@ fn every_error_code_has_a_page_and_every_page_a_code() {
     assert_tidy(&faults_of(&codes, &error_index::pages().unwrap()));
 }
 
+/// The code of pages is too short to be compiled. It is Rust at least.
+fn faults_of_code(pages: &BTreeMap<String, String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (code, page) in pages {
+        let blocks = page.split("\n```rust\n").skip(1);
+        for block in blocks.filter_map(|rest| rest.split("\n```").next()) {
+            let parsed = syn::parse_str::<syn::Block>(&format!("{{ {block}\n}}"));
+            let fault = parsed.err();
+            faults.extend(fault.map(|fault| format!("the page `{code}`: {fault} in `{block}`")));
+        }
+    }
+    faults
+}
+
+#[test]
+fn the_code_of_the_pages_is_rust() {
+    assert_tidy(&faults_of_code(&error_index::pages().unwrap()));
+}
+
+#[test]
+fn code_that_is_not_rust_is_found() {
+    let page = |code: &str| {
+        let page = format!("# a\n\n```rust\n{code}\n```\n");
+        BTreeMap::from([("a".to_owned(), page)])
+    };
+    assert!(faults_of_code(&page("let a = b(1).await?;")).is_empty());
+    assert!(faults_of_code(&page("struct A { b: u8 }")).is_empty());
+    assert_eq!(faults_of_code(&page("let a = b(1)\nc()")).len(), 1);
+}
+
 #[test]
 fn every_source_of_codes_has_some() {
     for source in SOURCES {

@@ -6,9 +6,32 @@ use serde_json::Value as Json;
 
 use super::assert_tidy;
 use crate::coverage::fault_of_test;
+use harness::console::chapters;
 use harness::workspace::root;
 
 const PAGE: &str = "docs/guarantees.md";
+
+/// Words of a promise about how often something happens.
+const PROMISES: &[&str] = &[
+    "exactly once",
+    "effectively once",
+    "at most once",
+    "at least once",
+];
+
+/// Pages that need no link: the table itself, and lists of what others promise or what was done when.
+const EXEMPT: &[&str] = &[PAGE, "CHANGELOG.md", "docs/coverage.md"];
+
+/// Whether a page promises how often something happens and does not say what shows it.
+fn promises_without_a_link(page: &str) -> bool {
+    // A promise may be broken over two lines.
+    let words = page
+        .to_lowercase()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    PROMISES.iter().any(|promise| words.contains(promise)) && !page.contains("guarantees.md)")
+}
 
 /// What is wrong with the rows of the table. `source` returns the text of a file by its path from the root, `recorded` the trials
 /// and violations of a step.
@@ -96,4 +119,35 @@ fn a_promise_without_a_test_and_a_wrong_figure_are_found() {
     let found = faults(page, source, |_| Some((1_000, 0)));
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(faults(page, source, |_| None).len() > 3);
+}
+
+#[test]
+fn a_page_that_promises_how_often_links_to_the_table() {
+    let pages = chapters().unwrap().into_iter();
+    let pages = pages.filter(|page| !EXEMPT.contains(&page.as_str()));
+    let faults = pages.filter(|page| {
+        promises_without_a_link(&fs::read_to_string(root().join(page)).unwrap_or_default())
+    });
+    let faults = faults.map(|page| format!("{page} promises how often, without a link to {PAGE}"));
+    assert_tidy(&faults.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_promise_without_a_link_is_found() {
+    assert!(promises_without_a_link("It is **exactly\nonce**."));
+    assert!(!promises_without_a_link(
+        "It is [at most once](../guarantees.md)."
+    ));
+    assert!(!promises_without_a_link("It is once."));
+}
+
+#[test]
+fn the_page_names_the_commit_and_the_seed_of_its_figures() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let long: Json = serde_json::from_str(&read("results/verify-long.json")).unwrap();
+    let commit = &long["commit"].as_str().unwrap()[..8];
+    let page = read(PAGE);
+    assert!(page.contains(&format!("`{commit}`")), "{PAGE}: {commit}");
+    let seed = format!("`{}`", long["seed"]);
+    assert!(page.contains(&seed), "{PAGE}: {seed}");
 }
