@@ -133,7 +133,10 @@ async fn verify(
         let (line, result) = match verify_audit_log(registry, &tenant, verifier).await {
             Ok(head) => {
                 let end = end_of(head);
-                let line = format!("{name}: {} entries are unchanged; end {end}", head.seq);
+                let line = match head.seq {
+                    1 => format!("{name}: 1 entry is unchanged; end {end}"),
+                    entries => format!("{name}: {entries} entries are unchanged; end {end}"),
+                };
                 (
                     line,
                     json!({ "tenant": tenant, "entries": head.seq, "end": end }),
@@ -178,7 +181,10 @@ async fn prune(
         let (line, result) = match pruned {
             Ok(pruned) => {
                 let end = end_of(pruned.head);
-                let line = format!("{name}: {} entries were pruned; end {end}", pruned.deleted);
+                let line = match pruned.deleted {
+                    1 => format!("{name}: 1 entry was pruned; end {end}"),
+                    entries => format!("{name}: {entries} entries were pruned; end {end}"),
+                };
                 let result = json!({ "tenant": tenant, "pruned": pruned.deleted, "end": end });
                 (line, result)
             }

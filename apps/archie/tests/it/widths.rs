@@ -177,12 +177,17 @@ fn marked(written: &str) -> String {
 
 /// Sizes of files differ with the times in them.
 fn without_sizes(text: &str) -> String {
-    let parts = text.split(" bytes");
-    let parts = parts.map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
-    parts.collect::<Vec<_>>().join("N bytes")
+    let mut parts: Vec<&str> = text.split(" bytes").collect();
+    let last = parts.pop().unwrap_or_default();
+    let sizes = parts.into_iter();
+    let sizes = sizes.map(|part| part.trim_end_matches(|c: char| c.is_ascii_digit()));
+    sizes
+        .map(|part| format!("{part}N bytes"))
+        .collect::<String>()
+        + last
 }
 
-/// Short ids are as long as they must be, which differs each time.
+/// Short ids are as long as they must be, which differs each time. Ids may have marks of colours around them.
 fn with_short_ids(text: &str) -> String {
     let is_id_char = |c: char| c == '-' || c.is_ascii_hexdigit();
     let mut named = String::new();
@@ -192,7 +197,12 @@ fn with_short_ids(text: &str) -> String {
         let run = &rest[..rest.find(|c| !is_id_char(c)).unwrap_or(rest.len())];
         let is_short = (9..36).contains(&run.len()) && run.find('-') == Some(8);
         named.push_str(&left[..start]);
-        named.push_str(if is_short { "SHORT" } else { run });
+        let is_id = run.len() == 36 && run.matches('-').count() == 4;
+        named.push_str(match (is_id, is_short) {
+            (true, _) => "ID",
+            (false, true) => "SHORT",
+            (false, false) => run,
+        });
         left = &rest[run.len()..];
     }
     named + left
