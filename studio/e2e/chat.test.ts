@@ -37,7 +37,7 @@ async function send(page: Page, text: string): Promise<void> {
 async function stored(page: Page): Promise<string[]> {
   const thread = new URL(page.url()).pathname.split("/").at(-1);
   const state = await server?.call<ThreadState>("GET", `/threads/${thread}/state`);
-  const { messages = [] } = state?.values as { messages?: { type: string; content: string }[] };
+  const { messages = [] } = (state?.values ?? {}) as { messages?: { type: string; content: string }[] };
   return messages.map(({ type, content }) => `${type}: ${content}`);
 }
 

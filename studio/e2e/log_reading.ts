@@ -69,6 +69,8 @@ interface Position {
 export interface Ran {
   /** How often each node wrote its result. */
   executions: Record<string, number>;
+  /** The same in subgraphs, in a superstep of the root graph that has not ended. If the thread goes another way, it never does. */
+  inside: Record<string, number>;
   /** How often a node of the root graph ran in the superstep after another, as `one>other`. `__start__` comes before the first. */
   followed: Record<string, number>;
   /** Nodes whose failures a handler took. */
@@ -117,7 +119,14 @@ const ROOT = keyOf([]);
 
 export function readLog(log: StoredEntry[]): ReadLog {
   const positions = new Map<number, Position>([
-    [0, { graphs: new Map(), restarts: 0, ran: { executions: {}, followed: {}, handled: [], last: [] } }],
+    [
+      0,
+      {
+        graphs: new Map(),
+        restarts: 0,
+        ran: { executions: {}, inside: {}, followed: {}, handled: [], last: [] },
+      },
+    ],
   ]);
   const checkpoints: ReadCheckpoint[] = [];
   // The checkpoint that an entry has or follows.
@@ -133,12 +142,13 @@ export function readLog(log: StoredEntry[]): ReadLog {
       for (const write of change.FrameAdvanced?.writes ?? [])
         if (!write.cached) calls.push(...callsOf(write));
       // An edit is stored as if nodes had run.
-      if (entry.kind === "Update") now.ran.last = [];
+      if (entry.kind === "Update") Object.assign(now.ran, { last: [], inside: {} });
       else if (change.FrameAdvanced) countRuns(now.ran, change.FrameAdvanced);
     }
     const edits = entry.extensions.find(([tag]) => tag === EDITS)?.[1][0];
     const isPlainFork = entry.kind === "Fork" && edits === undefined;
     if (isPlainFork && now.graphs.has(ROOT)) now.restarts += 1;
+    if (entry.kind === "Fork") now.ran.inside = {};
     positions.set(seq, now);
     const parent = newest.get(entry.parent);
     newest.set(seq, parent);
@@ -172,6 +182,8 @@ export function readLog(log: StoredEntry[]): ReadLog {
   const open = graphs.filter(({ path }) => path.length > 0).map(namedGraph);
   const pending = graphs.flatMap(({ path, next }) => next.map((node) => idOf(path, node)));
   if (!end) throw new Error("the log is empty");
+  const { executions, inside } = end.ran;
+  for (const [id, count] of Object.entries(inside)) executions[id] = (executions[id] ?? 0) + count;
   return { checkpoints, current, open, calls, ran: end.ran, pending };
 }
 
@@ -182,8 +194,11 @@ const increase = (counts: Record<string, number>, key: string) => {
 
 /** Counts what a superstep ran. */
 function countRuns(ran: Ran, { frame, writes }: NonNullable<Change["FrameAdvanced"]>): void {
-  for (const { node } of writes) increase(ran.executions, idOf(frame, node));
+  for (const { node } of writes) increase(ran.inside, idOf(frame, node));
   if (frame.length > 0) return;
+  for (const [id, count] of Object.entries(ran.inside))
+    ran.executions[id] = (ran.executions[id] ?? 0) + count;
+  ran.inside = {};
   const nodes = [...new Set(writes.map(({ node }) => node))];
   for (const before of ran.last) for (const node of nodes) increase(ran.followed, `${before}>${node}`);
   ran.last = nodes;
@@ -226,7 +241,7 @@ function apply(now: Position, change: Change, seq: number): void {
     if (node !== undefined) now.ran.handled.push(idOf(failed.frame, node));
   }
   if (opened) open(now, opened, seq);
-  if (opened?.frame.length === 0) now.ran.last = ["__start__"];
+  if (opened?.frame.length === 0) Object.assign(now.ran, { last: ["__start__"], inside: {} });
   if (advanced) {
     const graph = now.graphs.get(keyOf(advanced.frame));
     if (!graph) throw new Error(`entry ${seq} continues a graph that was not entered`);
@@ -348,6 +363,21 @@ function checkpointOf(
       .sort((one, other) => (keyOf(one.path) < keyOf(other.path) ? -1 : 1))
       .map(namedGraph),
   };
+}
+
+/** The calls after an entry, on the newest branch that continues from it. */
+export function callsAfter(log: StoredEntry[], from: number): ReadCall[] {
+  const parents = new Map(log.map(({ seq, entry }) => [seq, entry.parent]));
+  const pathBack = (seq: number): number[] => {
+    const path: number[] = [];
+    for (let at = seq; at > from; at = parents.get(at) ?? 0) path.push(at);
+    return parents.get(path.at(-1) ?? 0) === from ? path : [];
+  };
+  const branch = new Set(log.map(({ seq }) => pathBack(seq)).findLast((path) => path.length > 0));
+  const repeated = log.filter(({ seq, entry }) => branch.has(seq) && entry.kind !== "Update");
+  const advanced = repeated.flatMap(({ entry }) => entry.changes.map((change) => change.FrameAdvanced));
+  const writes = advanced.flatMap((each) => each?.writes ?? []);
+  return writes.filter(({ cached }) => !cached).flatMap(callsOf);
 }
 
 function callsOf(write: TaskWrite): ReadCall[] {

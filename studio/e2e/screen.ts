@@ -252,9 +252,11 @@ export async function readOutline(page: Page, isOpen: boolean): Promise<Record<s
   const graph = page.getByRole("region", { name: "Graph", exact: true });
   const items = graph.locator(".graph-item");
   await items.first().waitFor();
-  const openAll = graph.getByRole("button", { name: "Open all subgraphs" });
-  // A graph without subgraphs has none to open.
-  if (isOpen && (await openAll.count()) > 0) await openAll.click();
+  // It is one button, which closes all if all are open. A graph without subgraphs has none.
+  for (const name of ["Open all subgraphs", ...(isOpen ? [] : ["Close all subgraphs"])]) {
+    const button = graph.getByRole("button", { name });
+    if ((await button.count()) > 0) await button.click();
+  }
   return await items.evaluateAll((elements) => {
     const nodes: Record<string, ShownNode> = {};
     for (const element of elements) {
@@ -310,4 +312,31 @@ export async function readTrace(page: Page): Promise<ShownSpan[]> {
     if (rows.size !== announced) throw new Error(`${rows.size} of ${announced} rows were drawn`);
     return [...rows.entries()].sort(([one], [other]) => one - other).map(([, row]) => row);
   });
+}
+
+/** What the dialog of a fork announces. */
+export interface Announcement {
+  /** Calls of tools by their class. */
+  classes: Record<string, number>;
+  /** Calls of models. */
+  models: number;
+  cost: string;
+}
+
+/** Reads the dialog as a visitor does: lines with a number and a class, and a line with the cost. */
+export async function readAnnouncement(page: Page): Promise<Announcement> {
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Expected cost").waitFor();
+  const classes: Record<string, number> = {};
+  for (const line of await dialog.locator(".fork-lines li").allTextContents()) {
+    const name = /Class: (\w+)/.exec(line)?.[1];
+    if (name === undefined) continue;
+    const number =
+      /\b(\d+) (?:mails?|calls?|reads?|times)\b/.exec(line)?.[1] ?? (/\bonce\b/.test(line) ? "1" : undefined);
+    if (number === undefined) throw new Error(`no number in "${line}"`);
+    classes[name] = (classes[name] ?? 0) + Number(number);
+  }
+  const line = (await dialog.locator("p", { hasText: "Expected cost" }).textContent()) ?? "";
+  const models = Number(/([\d,]+) model call/.exec(line)?.[1]?.replaceAll(",", "") ?? 0);
+  return { classes, models, cost: /\$[\d.]+|cost unknown/.exec(line)?.[0] ?? "$0" };
 }

@@ -18,8 +18,8 @@ import {
   writtenPointers,
 } from "./expected.ts";
 import { note } from "./figures.ts";
-import { type ReadCheckpoint, type ReadLog, readLog } from "./log_reading.ts";
-import { readBranches, readChanges, readOutline, readTrace, readTree } from "./screen.ts";
+import { callsAfter, type ReadCheckpoint, type ReadLog, readLog, type StoredEntry } from "./log_reading.ts";
+import { readAnnouncement, readBranches, readChanges, readOutline, readTrace, readTree } from "./screen.ts";
 import { Random, SimulatedServer } from "./simulated.ts";
 
 const THREADS = process.env.LONG ? 200 : 4;
@@ -48,6 +48,7 @@ const NOTHING_WRITTEN = { log: [], notes: [], facts: [] };
 /** A thread with its log, and the ids by which the page names its checkpoints. */
 interface Subject {
   thread: Thread;
+  stored: StoredEntry[];
   log: ReadLog;
   idOf: (checkpoint: ReadCheckpoint) => string;
 }
@@ -56,7 +57,8 @@ interface Subject {
 async function makeSubject(seed: number, happens = seed): Promise<Subject> {
   const id = await server.makeThread(seed, happens);
   const thread = await server.call<Thread>("GET", `/threads/${id}`);
-  const log = readLog(await server.log(id));
+  const stored = await server.log(id);
+  const log = readLog(stored);
   const ids = new Map<string, string>();
   // The first six bytes of an id are the number of the entry, the eighth its place: 0 is before the input.
   const { checkpoints } = await server.call<{ checkpoints: { checkpoint_id: string }[] }>(
@@ -74,10 +76,14 @@ async function makeSubject(seed: number, happens = seed): Promise<Subject> {
   expect(log.checkpoints.map(idOf).toSorted(), "the checkpoints of the log").toEqual(
     [...ids.values()].sort(),
   );
-  return { thread, log, idOf };
+  return { thread, stored, log, idOf };
 }
 
-async function expectTimeline(page: Page, { log }: Subject, shown: ReadCheckpoint): Promise<void> {
+async function expectTimeline(
+  page: Page,
+  { log }: Pick<Subject, "log">,
+  shown: ReadCheckpoint,
+): Promise<void> {
   const branch = pathTo(log.current);
   const slider = page.getByRole("slider", { name: "Checkpoint" });
   await slider.waitFor();
@@ -102,7 +108,7 @@ async function expectState(page: Page, { thread, log, idOf }: Subject, shown: Re
     .getByText(changes.length === 0 ? "This step changed nothing." : `${changes.length} change`)
     .first()
     .waitFor();
-  await expectTimeline(page, { thread, log, idOf }, shown);
+  await expectTimeline(page, { log }, shown);
   const read = await readTree(tree);
   expect(read.value).toEqual(Object.keys(shown.values).length === 0 ? NOTHING_WRITTEN : shown.values);
   expect(read.labels).toEqual(labelsIn(shown));
@@ -219,8 +225,27 @@ async function expectGraph(page: Page, { thread, log }: Subject): Promise<void> 
   }
   const settled = shown.filter(([id]) => !open.has(id) && id !== "Start" && id !== "End");
   const expected = settled.map(([id]): [string, number] => [id, executions[id] ?? 0]);
-  expect(settled.length).toBeGreaterThan(0);
+  expect(shown.length).toBeGreaterThan(0);
   expect(settled).toEqual(expected);
+}
+
+/** What the fork dialog announces is what the log has after the checkpoint, by class of tool, and what it cost. */
+async function expectForkPreview(page: Page, subject: Subject, at: ReadCheckpoint): Promise<void> {
+  const { thread, stored, idOf } = subject;
+  await page.goto(`${server.url}/studio/threads/${thread.thread_id}?tab=state&checkpoint=${idOf(at)}`);
+  await page.getByRole("button", { name: "Fork here" }).first().click();
+  await page.getByRole("radio", { name: /^The same again/ }).check();
+  const calls = callsAfter(stored, at.seq);
+  const classes: Record<string, number> = {};
+  for (const { kind, fields } of calls) {
+    const name = String(fields["superstep.tool.class"]);
+    if (kind === "tool") classes[name] = (classes[name] ?? 0) + 1;
+  }
+  const { models, cost } = costOf(calls);
+  const announced = await readAnnouncement(page);
+  expect(announced.classes).toEqual(classes);
+  expect(announced.models).toBe(models);
+  if (models > 0) expect(announced.cost).toBe(cost.replace("at least ", ""));
 }
 
 /** Another thread of the same program, compared with this one. */
@@ -255,6 +280,8 @@ test.each(SEEDS)(
     await expectComparison(page, subject, random.pick(checkpoints), random.pick(checkpoints));
     await expectComparison(page, subject, random.pick(checkpoints), current);
     await expectOtherThread(page, subject, await makeSubject(seed, random.below(1000)));
+    const running = branch.filter(({ isBeforeInput, next }) => !isBeforeInput && next.length > 0);
+    if (running.length > 0) await expectForkPreview(page, subject, random.pick(running));
     await expectLabelPath(page, subject, current);
     await expectGraph(page, subject);
     await expectBranches(page, subject);

@@ -10,6 +10,7 @@ import type { ThreadState, ThreadTrace } from "../src/api/types.ts";
 import { openBrowser, WatchedPage } from "./browser.ts";
 import { note } from "./figures.ts";
 import { begin, Lab, pause } from "./lab.ts";
+import { readAnnouncement } from "./screen.ts";
 
 /** Forks that did what was announced. */
 let counted = 0;
@@ -72,31 +73,6 @@ async function checkpointBefore(thread: string, node: string): Promise<string> {
   return found.checkpoint_id;
 }
 
-interface Announcement extends Received {
-  calls: number;
-  cost: string;
-}
-
-/** Reads the dialog as a visitor does: lines with a number and a class, and a line with the cost. */
-async function readAnnouncement(page: Page): Promise<Announcement> {
-  const dialog = page.getByRole("dialog");
-  await dialog.getByText("Expected cost").waitFor();
-  const found: Announcement = { unsafe: 0, read: 0, reconcilable: 0, calls: 0, cost: "$0" };
-  for (const line of await dialog.locator(".fork-lines li").allTextContents()) {
-    const name = /Class: (\w+)/.exec(line)?.[1];
-    if (name === undefined) continue;
-    const number =
-      /\b(\d+) (?:mails?|calls?|reads?|times)\b/.exec(line)?.[1] ?? (/\bonce\b/.test(line) ? "1" : "");
-    expect(number, line).not.toBe("");
-    expect(Object.keys(found)).toContain(name);
-    found[name as keyof Received] += Number(number);
-  }
-  const cost = (await dialog.locator("p", { hasText: "Expected cost" }).textContent()) ?? "";
-  found.calls = Number(/(\d+) model call/.exec(cost)?.[1] ?? 0);
-  found.cost = /\$[\d.]+/.exec(cost)?.[0] ?? "$0";
-  return found;
-}
-
 async function startFork(page: Page, isCopy: boolean): Promise<string> {
   const dialog = page.getByRole("dialog");
   await dialog.getByText("The same again").click();
@@ -142,7 +118,8 @@ test.each(FORKS)(
     const watched = await WatchedPage.open(browser, `${lab.page}threads/${thread}?checkpoint=${checkpoint}`);
     const { page } = watched;
     await page.getByRole("button", { name: "Fork here" }).first().click();
-    const announced = await readAnnouncement(page);
+    const { classes, models, cost } = await readAnnouncement(page);
+    const announced = { unsafe: 0, read: 0, reconcilable: 0, ...classes, calls: models, cost };
     const [before, costBefore] = [received(), await modelCost(thread)];
     const forked = await startFork(page, isCopy);
     await finish(forked, assistant);
