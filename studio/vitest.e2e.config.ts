@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 // With `LONG=1` everything runs, in its full size. Without it, what judges clock times, frames and pictures is left out, because
-// that needs a quiet machine, and the others have the size that CI has time for: less than a minute each.
+// that needs a quiet machine; so are bad networks and random threads, which take minutes. The others have a size that CI has time for.
 const everything = ["e2e/**/*.test.ts"];
 const quick = [
   "agents",
@@ -10,10 +10,8 @@ const quick = [
   "fork_cases",
   "inbox",
   "keyboard",
-  "networks",
   "operate",
   "security",
-  "truth",
   "truth_forks",
   "two_people",
 ].map((name) => `e2e/${name}.test.ts`);

@@ -264,7 +264,7 @@ pub struct ServeArgs {
     /// Highest number of a tenant's runs at once
     #[arg(long, value_name = "N")]
     pub tenant_concurrent: Option<u32>,
-    /// File that says how long threads without a `ttl` are kept (JSON)
+    /// File that says how long threads are kept (JSON)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub retention: Option<PathBuf>,
     /// Wait until the server that executes the runs has stopped

@@ -325,7 +325,7 @@ fn a_run_that_ends_at_its_step_limit_without_a_result_failed() {
 
 /// The endings above, as the README names them.
 const DOCUMENTED: [(i32, &[&str]); 5] = [
-    (0, &["done", "Ctrl-C", "`serve`", "`--every`"]),
+    (0, &["done", "Ctrl-C", "`serve`", "--every`"]),
     (
         1,
         &[
