@@ -126,7 +126,7 @@ async fn the_case_of_a_thread_that_waits_ends_at_its_question() {
     caller.answer(json!("Per customer.")).await;
     let case = case_of(&caller, &notes).await;
     let asked = &case["expected"]["asked"][0]["request"]["query"];
-    assert_eq!(asked, "Who pays for it?");
+    assert_eq!(asked, "Who pays for it?", "{case}");
     assert_passes(&case);
     let mut other = case.clone();
     other["script"]["replies"][1]["text"] = json!("Who runs it?");

@@ -15,12 +15,13 @@ use superstep::trace::CallSpan;
 use superstep::{HistoryEntry, InterruptId, Seq, ThreadId, Value};
 
 use super::calls;
-use super::log_branch::entries_before;
+use super::log_branch::{entries_after, entries_before};
 use crate::Shared;
 use crate::error::ApiResult;
 use crate::history::Checkpoint;
 use crate::start::USER;
 use crate::test_case::{CaseAct, CaseAnswer, CaseEnd, CaseInterrupt, CaseScript, TestCase};
+use crate::wire::CheckpointId;
 
 /// Returns the branch that ends at a checkpoint as a test case.
 pub(crate) async fn test_case(
@@ -30,7 +31,8 @@ pub(crate) async fn test_case(
     end: &Checkpoint,
 ) -> ApiResult<TestCase> {
     let log = app.runtime.log_of(thread).await?;
-    let branch = entries_before(&log, end.id.seq);
+    let mut branch = entries_before(&log, end.id.seq);
+    branch.extend(entries_up_to_next(&log, end).iter().map(|past| past.seq));
     let rows = app.runtime.all_interrupts_of(thread).await?;
     let interrupts = open_interrupts(rows).map_err(CheckpointError::from)?;
     let mut reader = CaseReader::new(&interrupts);
@@ -42,6 +44,33 @@ pub(crate) async fn test_case(
     }
     let values = end.state.values.decode()?;
     Ok(reader.into_case(graph, thread, end, values))
+}
+
+/// Returns what happened at a checkpoint before the next one was made: the run stopped there, inside of a subgraph, perhaps.
+fn entries_up_to_next<'a>(log: &'a [HistoryEntry], end: &Checkpoint) -> Vec<&'a HistoryEntry> {
+    // Before its input, nothing has happened.
+    if end.id != CheckpointId::after(end.id.seq) {
+        return Vec::new();
+    }
+    let mut after = entries_after(log, end.id.seq);
+    if let Some(next) = after.iter().position(|past| is_checkpoint(past)) {
+        // The answers with which the run left the checkpoint belong to the next one.
+        let resumed = after
+            .iter()
+            .position(|past| past.entry.kind == EntryKind::Resume);
+        after.truncate(resumed.unwrap_or(next).min(next));
+    }
+    after
+}
+
+fn is_checkpoint(past: &HistoryEntry) -> bool {
+    let advances = |change: &Change| matches!(change, Change::FrameAdvanced(advanced) if advanced.frame.is_root());
+    match past.entry.kind {
+        EntryKind::Input | EntryKind::Update | EntryKind::Fork => true,
+        EntryKind::Step | EntryKind::Attempt | EntryKind::Stop | EntryKind::Resume => {
+            past.entry.changes.iter().any(advances)
+        }
+    }
 }
 
 /// Whether the state was changed together with a fork: then the change is in no entry.

@@ -133,7 +133,7 @@ async fn every_assistant_is_a_tool() {
     let own = mcp.client.json("POST", "/assistants", Some(body)).await;
     let listed = mcp.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
-    assert_eq!(tools.len(), 9, "{tools:?}");
+    assert_eq!(tools.len(), 10, "{tools:?}");
     let two = tools.iter().find(|tool| tool["name"] == "two").unwrap();
     assert_eq!(two["inputSchema"]["type"], "object");
     let inputs = two["inputSchema"]["properties"].as_object().unwrap();

@@ -340,6 +340,7 @@ fn counting(turns: u64) -> Graph<Counter> {
         .route("turn", &["turn", END], move |counter: &Counter| {
             if counter.turns < turns { "turn" } else { END }
         })
+        .inputs(["turns"])
         .build()
         .unwrap()
 }

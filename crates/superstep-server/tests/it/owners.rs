@@ -451,7 +451,8 @@ async fn a_task_of_another_owner_is_like_one_that_does_not_exist() {
             .await;
         sent.ok()
     };
-    let message = json!({ "messageId": "1", "parts": [{ "kind": "text", "text": "hello" }] });
+    let message =
+        json!({ "role": "user", "messageId": "1", "parts": [{ "kind": "text", "text": "hello" }] });
     let sent = call(&alice, "message/send", json!({ "message": message })).await;
     let task = &sent["result"];
     assert_eq!(task["status"]["state"], "completed", "{sent}");
