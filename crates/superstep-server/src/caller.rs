@@ -148,8 +148,15 @@ impl FromRequestParts<App> for RunPath {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> ApiResult<Self> {
-        let (thread, names) = thread_of(parts, app).await?;
-        Ok(Self(thread, run_id(&named(&names, "run_id")?)?))
+        let (caller, thread, names) = names_of(parts, app).await?;
+        let run = run_id(&named(&names, "run_id")?)?;
+        // A run of another caller is answered like one that does not exist, whether or not its thread does.
+        let checked = caller.check_thread(app, &thread).await;
+        checked.map_err(|error| match error == ApiError::no_thread(&thread) {
+            true => ApiError::no_run(),
+            false => error,
+        })?;
+        Ok(Self(thread, run))
     }
 }
 
@@ -171,12 +178,18 @@ type PathNames = BTreeMap<String, String>;
 
 /// Returns the thread that a path names, if it is not another caller's, with all that the path names.
 async fn thread_of(parts: &mut Parts, app: &App) -> ApiResult<(ThreadId, PathNames)> {
+    let (caller, thread, names) = names_of(parts, app).await?;
+    caller.check_thread(app, &thread).await?;
+    Ok((thread, names))
+}
+
+/// Returns the caller, the thread that a path names, and all that the path names.
+async fn names_of(parts: &mut Parts, app: &App) -> ApiResult<(Caller, ThreadId, PathNames)> {
     let caller = Caller::from_request_parts(parts, app).await?;
     let found = Path::<PathNames>::from_request_parts(parts, app).await;
     let Path(names) = found.map_err(|error| ApiError::invalid(error.body_text()))?;
     let thread = caller.thread(&named(&names, "thread_id")?)?;
-    caller.check_thread(app, &thread).await?;
-    Ok((thread, names))
+    Ok((caller, thread, names))
 }
 
 fn named(names: &PathNames, name: &str) -> ApiResult<String> {

@@ -27,6 +27,7 @@ pub(super) fn routes() -> Router<App> {
         )
 }
 
+/// Called after the thread was found: a thread of another caller is answered like one that does not exist.
 fn files_of(app: &Shared) -> ApiResult<&Arc<dyn ThreadFiles>> {
     let files = app.files.as_ref();
     files.ok_or_else(|| ApiError::bad_request("This server stores no files"))
@@ -44,8 +45,8 @@ async fn list(
     State(app): State<App>,
     ThreadPath(id): ThreadPath,
 ) -> ApiResult<JsonBody<Vec<Json>>> {
-    let files = files_of(&app)?;
     thread::get(&app, &id).await?;
+    let files = files_of(&app)?;
     let listed = files.list(&id).await?;
     Ok(JsonBody(listed.iter().map(shown).collect()))
 }
@@ -55,9 +56,9 @@ async fn write(
     FilePath(id, path): FilePath,
     request: Request,
 ) -> ApiResult<JsonBody<Json>> {
-    let files = files_of(&app)?;
     // Before the body is read: who names no thread need not upload anything.
     thread::get(&app, &id).await?;
+    let files = files_of(&app)?;
     let bytes = Bytes::from_request(request, &app).await;
     let bytes = bytes.map_err(|error| ApiError::new(error.status(), error.body_text()))?;
     let written = files::write(&app, &**files, &id, &path, bytes).await?;
@@ -65,8 +66,8 @@ async fn write(
 }
 
 async fn read(State(app): State<App>, FilePath(id, path): FilePath) -> ApiResult<Response> {
-    let files = files_of(&app)?;
     thread::get(&app, &id).await?;
+    let files = files_of(&app)?;
     let found = files.read(&id, &path).await?;
     let bytes = found.ok_or_else(|| no_file(&path))?;
     // A browser must not show an uploaded page: its scripts would be of the server's own origin.
@@ -80,8 +81,8 @@ async fn read(State(app): State<App>, FilePath(id, path): FilePath) -> ApiResult
 }
 
 async fn delete(State(app): State<App>, FilePath(id, path): FilePath) -> ApiResult<StatusCode> {
-    let files = files_of(&app)?;
     thread::get(&app, &id).await?;
+    let files = files_of(&app)?;
     match files.delete(&id, &path).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(no_file(&path)),
