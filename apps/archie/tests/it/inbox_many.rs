@@ -307,6 +307,8 @@ struct DyingStore {
     workdir: Workdir,
     relay: Relay,
     terminal: Terminal,
+    /// The short id of the draft.
+    item: String,
     _database: Database,
 }
 
@@ -320,12 +322,14 @@ impl DyingStore {
         let workdir = with_one_approval().with_environment("ARCHIE_STORE", &store);
         let ran = workdir.run(&["mail", "ingest", "./mbox"], "");
         assert_eq!(ran.code(), Some(0), "{ran:?}");
+        let item = workdir.items().remove(0);
         let terminal = inbox(&workdir, "one", [80, 24]);
         terminal.until("read in full");
         Self {
             workdir,
             relay,
             terminal,
+            item,
             _database: database,
         }
     }
@@ -365,6 +369,8 @@ fn an_answer_that_a_dead_store_did_not_take_leaves_the_item_open() {
     store.relay.dies();
     store.terminal.until("still trying");
     store.accepts();
+    // The list tells the same trouble; what became of the answer begins with the item.
+    store.terminal.until(&format!("{}: ", store.item));
     store.terminal.until("the store did not answer");
     store.comes_back_and_the_draft_is_sent_once();
 }

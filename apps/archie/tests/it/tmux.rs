@@ -1,6 +1,7 @@
 //! A real terminal, read back: `tmux`.
 
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -203,6 +204,11 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         // It is gone already where its program has ended.
         let _ = self.tmux().args(["kill-server"]).output();
+        // It answers while it ends, and the next terminal of this folder would get into the one that ends.
+        let begun = Instant::now();
+        while UnixStream::connect(&self.socket).is_ok() && begun.elapsed() < PATIENCE {
+            std::thread::sleep(LOOK);
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub(super) const FAIRNESS: &str = "
 pub(super) const REPEAT: &str = "
 ## Repeat it
 
+<!-- not run: these are the benchmarks themselves, of minutes and hours -->
+
 ```sh
 cargo xtask services up                         # PostgreSQL
 cargo xtask bench all --against peers --json    # installs the peers on first use; half an hour
