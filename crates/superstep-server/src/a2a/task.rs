@@ -286,6 +286,7 @@ impl AgentTasks {
             metadata: Some(metadata),
             // An answer that arrived first continues the task.
             multitask_strategy: Some(MultitaskStrategy::Reject),
+            is_cancellation: true,
             ..RunBody::default()
         };
         let target = ThreadTarget::Thread(thread.clone());

@@ -55,6 +55,10 @@ pub(crate) struct RunBody {
     /// From the header `Idempotency-Key`: the ids of the run, and of its thread if it has none, follow from it.
     #[serde(skip)]
     pub(crate) creation_key: Option<CreationKey>,
+    /// Whether the server made the body to cancel work that waits for input: such a run needs the permission to cancel runs, and not
+    /// that to change states, although it ends the thread as a jump to the end does.
+    #[serde(skip)]
+    pub(crate) is_cancellation: bool,
 }
 
 /// A command to a thread.

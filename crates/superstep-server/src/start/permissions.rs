@@ -6,8 +6,11 @@ use crate::permission::Permission;
 use crate::start::body::{CommandBody, MultitaskStrategy, RunBody};
 
 /// Refuses a run for which its caller lacks a permission. Answers need `answer`; updates of the state, jumps to nodes and the undoing
-/// of other runs need `edit`; all else needs `run`.
+/// of other runs need `edit`; all else needs `run`, cancellations included.
 pub(super) fn check_permissions(caller: &Caller, body: &RunBody) -> ApiResult<()> {
+    if body.is_cancellation {
+        return caller.require(Permission::Run);
+    }
     let command = body.command.as_ref();
     let answers = body.is_answer();
     let updates = command
@@ -57,6 +60,11 @@ fn each_kind_of_run_needs_its_own_permission() {
     );
     assert_eq!(needed(json!({ "command": { "update": {} } })), ["edit"]);
     assert_eq!(needed(json!({ "command": { "goto": "a" } })), ["edit"]);
+    // What only the server says about a body is not read from a request.
+    assert_eq!(
+        needed(json!({ "command": { "goto": "a" }, "is_cancellation": true })),
+        ["edit"]
+    );
     assert_eq!(
         needed(json!({ "input": {}, "multitask_strategy": "rollback" })),
         ["run", "edit"]

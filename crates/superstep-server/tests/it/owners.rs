@@ -481,6 +481,37 @@ async fn a_task_of_another_owner_is_like_one_that_does_not_exist() {
     }
 }
 
+/// Whether the task works or waits: an input on a waiting thread, which needs `run`, closes its interrupts, too.
+#[tokio::test]
+async fn a_task_that_waits_is_cancelled_with_the_permission_to_cancel_runs() {
+    let server = Guarded::new().await;
+    let runner = server.key("acme", &[Permission::Run]).await;
+    let others = Permission::ALL.into_iter();
+    let others: Vec<Permission> = others.filter(|other| *other != Permission::Run).collect();
+    let no_runner = server.key("acme", &others).await;
+    let call = async |key: &str, method: &str, params: Json| {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let sent = server
+            .client
+            .call_as(key, "POST", "/a2a/ask", Some(body))
+            .await;
+        sent.json
+    };
+    let message =
+        json!({ "role": "user", "messageId": "1", "parts": [{ "kind": "text", "text": "hello" }] });
+    let sent = call(&runner, "message/send", json!({ "message": message })).await;
+    let task = &sent["result"];
+    assert_eq!(task["status"]["state"], "input-required", "{sent}");
+    let named = json!({ "id": task["id"] });
+    let refused = call(&no_runner, "tasks/cancel", named.clone()).await;
+    assert!(refused["error"].is_object(), "{refused}");
+    let cancelled = call(&runner, "tasks/cancel", named).await;
+    assert_eq!(
+        cancelled["result"]["status"]["state"], "canceled",
+        "{cancelled}"
+    );
+}
+
 #[tokio::test]
 async fn the_audit_log_is_not_for_callers_who_reach_only_their_own() {
     let server = Guarded::changed(|builder| {
