@@ -1,39 +1,42 @@
 //! Deadlines of interrupts: what is overdue is answered as its interrupt specifies, and its thread resumes.
 
-use std::collections::{HashMap, HashSet};
+mod scan;
+
+use std::collections::HashSet;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use superstep_core::checkpoint::{Answer, OverdueCursor};
+use superstep_core::checkpoint::Answer;
 use superstep_core::driver::ThreadRequest;
 use superstep_core::error::CheckpointError;
 use superstep_core::run::OpenInterrupt;
 use superstep_core::{ThreadId, Timestamp};
 use tokio::task::JoinSet;
 
+pub use self::scan::DeadlineScan;
 use crate::__private::lock;
 use crate::drive::DriveError;
-use crate::runtime::{Runtime, read_interrupts};
+use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Answers every interrupt whose deadline has passed with the answer it specifies, and resumes the threads, up to 64 at once.
-    /// Returns how many it answered when all of them have stopped. A thread that cannot resume does not keep the others waiting;
-    /// the first error is returned at the end.
+    /// Answers the interrupts whose deadline has passed with the answers they specify, and resumes the threads, up to 64 at once and
+    /// 10,000 in all. Returns how many it answered when all of them have stopped. A thread that cannot resume and an interrupt that
+    /// cannot be read do not keep the others waiting; the first error is returned at the end.
     ///
     /// A call leaves out the threads that another call of this runtime is working on. A program that calls this method
-    /// again while a call is in progress therefore answers in time, however long the nodes of one thread take.
+    /// again while a call is in progress therefore answers in time, however long the nodes of one thread take. A program that does
+    /// so for as long as it runs scans less with a [`DeadlineScan`].
     pub async fn expire_interrupts(&self) -> Result<usize, DriveError> {
-        let now = self.now();
-        let due = self.interrupts_to_expire(now).await?;
-        let mut waiting = self.expiring.enter(due).into_iter();
+        let found = DeadlineScan::new(self).scan(TAKEN_MAX).await?;
+        let mut failure = found.unreadable.into_iter().next().map(|row| row.error);
+        let mut waiting = found.threads.into_iter();
         let mut resuming = JoinSet::new();
         let mut expired = 0;
-        let mut failure = None;
         loop {
             while resuming.len() < RESUMING_MAX
                 && let Some(thread) = waiting.next()
             {
-                let runtime = self.clone();
-                resuming.spawn(async move { runtime.expire_thread(thread, now).await });
+                resuming.spawn(thread.expire());
             }
             match resuming.join_next().await {
                 Some(Ok(Ok(answered))) => expired += answered,
@@ -42,43 +45,6 @@ impl Runtime {
                 None => return failure.map_or(Ok(expired), Err),
             }
         }
-    }
-
-    /// Lists the overdue interrupts that specify what happens at their deadline. The others stay open, however many they are, and must
-    /// not fill the batch.
-    async fn interrupts_to_expire(&self, now: Timestamp) -> Result<Vec<OpenInterrupt>, DriveError> {
-        let mut due = Vec::new();
-        let mut after: Option<OverdueCursor> = None;
-        while due.len() < BATCH {
-            let store = self.local.store();
-            let page = store.overdue(now, after.as_ref(), PAGE).await?;
-            let is_last = page.len() < PAGE as usize;
-            let page = read_interrupts(page)?;
-            after = page.last().map(|open| OverdueCursor {
-                deadline: open.interrupt.deadline.unwrap_or(now),
-                thread: open.row.thread.clone(),
-                id: open.row.id,
-            });
-            let expires = |open: &OpenInterrupt| open.interrupt.answer_at_deadline().is_some();
-            due.extend(page.into_iter().filter(expires));
-            if is_last {
-                break;
-            }
-        }
-        Ok(due)
-    }
-
-    /// Answers the overdue interrupts of a thread one after another, because each answer resumes it.
-    async fn expire_thread(
-        &self,
-        mut thread: ExpiringThread,
-        now: Timestamp,
-    ) -> Result<usize, DriveError> {
-        let mut expired = 0;
-        for open in std::mem::take(&mut thread.due) {
-            expired += usize::from(self.expire(open, now).await?);
-        }
-        Ok(expired)
     }
 
     /// Answers an overdue interrupt. Returns false if it specifies no answer, or if a person answered first.
@@ -107,51 +73,67 @@ impl Runtime {
     }
 }
 
-/// The threads that calls of [`Runtime::expire_interrupts`] are working on.
+/// The threads whose overdue interrupts this runtime is answering.
 #[derive(Clone, Default)]
 pub(crate) struct ExpiringThreads {
     threads: Arc<Mutex<HashSet<ThreadId>>>,
 }
 
-impl ExpiringThreads {
-    /// Takes the threads of these interrupts, without those that another call has taken. Keeps the order of the threads.
-    fn enter(&self, due: Vec<OpenInterrupt>) -> Vec<ExpiringThread> {
-        let mut taken = lock(&self.threads);
-        let mut entered: Vec<ExpiringThread> = Vec::new();
-        let mut index: HashMap<ThreadId, usize> = HashMap::new();
-        for open in due {
-            let id = &open.row.thread;
-            if let Some(at) = index.get(id) {
-                entered[*at].due.push(open);
-            } else if taken.insert(id.clone()) {
-                index.insert(id.clone(), entered.len());
-                entered.push(ExpiringThread {
-                    id: id.clone(),
-                    due: vec![open],
-                    expiring: self.clone(),
-                });
-            }
-        }
-        entered
-    }
-}
-
-/// A thread with its overdue interrupts. Other calls may take the thread again when this value is dropped.
-struct ExpiringThread {
+/// A thread with overdue interrupts, found by a [`DeadlineScan`]. No other scan of its runtime finds the thread before this value is
+/// dropped.
+pub struct OverdueThread {
     id: ThreadId,
     due: Vec<OpenInterrupt>,
-    expiring: ExpiringThreads,
+    /// When they were found.
+    now: Timestamp,
+    runtime: Runtime,
 }
 
-impl Drop for ExpiringThread {
-    fn drop(&mut self) {
-        lock(&self.expiring.threads).remove(&self.id);
+impl OverdueThread {
+    /// Takes a thread; `None` if it is taken.
+    fn take(runtime: &Runtime, first: OpenInterrupt, now: Timestamp) -> Option<Self> {
+        let id = first.row.thread.clone();
+        let is_free = lock(&runtime.expiring.threads).insert(id.clone());
+        is_free.then(|| Self {
+            id,
+            due: vec![first],
+            now,
+            runtime: runtime.clone(),
+        })
+    }
+
+    /// Returns the id of the thread.
+    pub fn thread(&self) -> &ThreadId {
+        &self.id
+    }
+
+    /// Answers the interrupts one after another, because each answer resumes the thread. Returns how many it answered when the thread
+    /// has stopped, and ends at the first error.
+    pub async fn expire(mut self) -> Result<usize, DriveError> {
+        let mut expired = 0;
+        for open in std::mem::take(&mut self.due) {
+            expired += usize::from(self.runtime.expire(open, self.now).await?);
+        }
+        Ok(expired)
     }
 }
 
-/// Number of interrupts beyond which a call of [`Runtime::expire_interrupts`] looks for no more.
-const BATCH: usize = 10_000;
-/// Number of interrupts that are read at once.
-const PAGE: u32 = 1_000;
+impl Drop for OverdueThread {
+    fn drop(&mut self) {
+        lock(&self.runtime.expiring.threads).remove(&self.id);
+    }
+}
+
+impl fmt::Debug for OverdueThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OverdueThread")
+            .field("id", &self.id)
+            .field("due", &self.due.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Number of threads that one call of [`Runtime::expire_interrupts`] resumes.
+const TAKEN_MAX: usize = 10_000;
 /// Number of threads that one call resumes at once.
 const RESUMING_MAX: usize = 64;

@@ -88,6 +88,7 @@ pub use background::RunHandle;
 pub use cache::MemoryCache;
 pub use checkpoints::Checkpoint;
 pub use clock::Clock;
+pub use deadlines::{DeadlineScan, OverdueThread};
 pub use drive::{DriveError, Driver, LocalDriver, RemoteDriver, RequestEnd};
 pub use engine::Engine;
 pub use erased::{AnyGraph, AnyRunResult, AnyThread};

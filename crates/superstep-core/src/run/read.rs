@@ -286,13 +286,17 @@ pub struct OpenInterrupt {
     pub row: InterruptRow,
 }
 
+impl OpenInterrupt {
+    /// Decodes a stored interrupt, answered or not.
+    pub fn read(row: InterruptRow) -> Result<Self, FormatError> {
+        let interrupt = InterruptRecord::unseal(&row.body, &row.thread, row.seq)?;
+        Ok(Self { interrupt, row })
+    }
+}
+
 /// Decodes stored interrupts, answered ones included.
 pub fn open_interrupts(rows: Vec<InterruptRow>) -> Result<Vec<OpenInterrupt>, FormatError> {
-    let read = |row: InterruptRow| {
-        let interrupt = InterruptRecord::unseal(&row.body, &row.thread, row.seq)?;
-        Ok(OpenInterrupt { interrupt, row })
-    };
-    rows.into_iter().map(read).collect()
+    rows.into_iter().map(OpenInterrupt::read).collect()
 }
 
 impl Entry {

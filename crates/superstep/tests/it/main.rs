@@ -6,6 +6,7 @@
 )]
 
 mod background;
+mod deadlines;
 mod dependencies;
 mod differs;
 mod edits;
