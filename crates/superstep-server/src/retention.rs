@@ -62,15 +62,25 @@ impl RetentionPolicy {
         rules.find(|rule| rule.fits(tenant, graph))?.lifetime
     }
 
-    /// Returns what to change in the lifetime of a thread whose graph was just decided; `None` for nothing. A lifetime that is not one of
-    /// this policy is the creator's, and stays.
+    /// Returns the lifetime to store for one that a caller chose. It is a millisecond longer than what this policy gives a thread whose
+    /// graph is not decided, if the two are equal: the first run replaces only the latter.
+    pub(crate) fn chosen(&self, tenant: &str, chosen: ThreadLifetime) -> ThreadLifetime {
+        let is_ambiguous = self.lifetime(tenant, "") == Some(chosen);
+        ThreadLifetime {
+            ms: chosen.ms.saturating_add(u64::from(is_ambiguous)),
+            ..chosen
+        }
+    }
+
+    /// Returns what to change in the lifetime of a thread whose graph was just decided; `None` for nothing. A lifetime that this policy
+    /// did not give the thread before is the creator's, and stays.
     pub(crate) fn lifetime_with_graph(
         &self,
         tenant: &str,
         graph: &str,
         now: Option<ThreadLifetime>,
     ) -> Option<Option<ThreadLifetime>> {
-        let is_ours = now.is_none() || self.rules.iter().any(|rule| rule.lifetime == now);
+        let is_ours = now.is_none() || now == self.lifetime(tenant, "");
         let wanted = self.lifetime(tenant, graph);
         (is_ours && wanted != now).then_some(wanted)
     }
@@ -185,6 +195,13 @@ mod tests {
         assert_eq!(policy.lifetime_with_graph("", "mail", of_mail), None);
         let own = TtlStrategy::KeepLatest.lifetime(2.0);
         assert_eq!(policy.lifetime_with_graph("", "mail", own), None);
+        // Also if a rule says the same.
+        let own = policy.chosen("", any.unwrap());
+        assert_eq!(own.ms, any.unwrap().ms + 1);
+        assert_eq!(policy.lifetime_with_graph("", "mail", Some(own)), None);
+        let own = policy.chosen("", of_mail.unwrap());
+        assert_eq!(Some(own), of_mail);
+        assert_eq!(policy.lifetime_with_graph("", "chat", Some(own)), None);
     }
 
     #[test]

@@ -408,14 +408,17 @@ impl RunPlace {
             if named.iter().all(is_named) {
                 return Ok(None);
             }
+            // Later runs, of other assistants, change nothing: the lifetime may have been chosen since, or be over.
+            let is_first = row.graph.is_empty() || !row.metadata.contains_key("assistant_id");
+            let (tenant, graph) = (self.thread.tenant(), &assistant.graph);
+            let lifetime = || {
+                let policy = &app.retention;
+                policy.lifetime_with_graph(tenant, graph, row.lifetime)
+            };
             return Ok(Some(ThreadAnnotation {
                 metadata: named,
                 graph: Some(assistant.graph.clone()),
-                lifetime: app.retention.lifetime_with_graph(
-                    self.thread.tenant(),
-                    &assistant.graph,
-                    row.lifetime,
-                ),
+                lifetime: is_first.then(lifetime).flatten(),
                 at,
             }));
         }

@@ -120,7 +120,7 @@ async fn create(
         graph: String::new(),
         metadata: metadata.into_iter().collect(),
         lifetime: match &body.ttl {
-            Some(ttl) => Some(ttl.lifetime()?),
+            Some(ttl) => Some(app.retention.chosen(id.tenant(), ttl.lifetime()?)),
             None => app.retention.lifetime(id.tenant(), ""),
         },
         at: app.runtime.now(),
@@ -566,7 +566,7 @@ async fn change(
     let change = ThreadAnnotation {
         metadata: metadata.into_iter().collect(),
         graph: None,
-        lifetime: lifetime.map(Some),
+        lifetime: lifetime.map(|chosen| Some(app.retention.chosen(id.tenant(), chosen))),
         at: app.runtime.now(),
     };
     let found = app.runtime.annotate_thread(&id, &change).await?;

@@ -120,7 +120,8 @@ pub(crate) fn lifetime(row: &ThreadRow) -> Json {
     };
     json!({
         "strategy": strategy,
-        "ttl_minutes": lifetime.ms as f64 / 60_000.0,
+        // Rounded: the millisecond by which a chosen lifetime may be longer is not shown.
+        "ttl_minutes": (lifetime.ms as f64 / 6.0).round() / 10_000.0,
         "expires_at": time(row.updated.plus_ms(lifetime.ms)),
     })
 }

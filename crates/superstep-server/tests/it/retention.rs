@@ -56,6 +56,50 @@ async fn a_thread_without_a_ttl_is_kept_as_the_first_rule_for_its_graph_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_ttl_that_someone_chose_stays_also_if_a_rule_says_the_same() {
+    let client = client_with(json!({ "rules": [
+        { "graph": "chat", "ttl": 30, "strategy": "keep_latest" },
+        { "ttl": 60 },
+    ] }))
+    .await;
+    let run = |assistant: &Json| json!({ "assistant_id": assistant, "input": { "topic": "tea" } });
+
+    let as_for_all = thread_of(&client, json!({ "ttl": 60 })).await;
+    client.wait(&as_for_all, run(&json!("chat"))).await;
+    assert_eq!(ttl(&client, &as_for_all).await, json!(["delete", 60.0]));
+
+    let chosen = json!({ "ttl": 30, "strategy": "keep_latest" });
+    let as_for_chat = thread_of(&client, json!({ "ttl": chosen })).await;
+    client.wait(&as_for_chat, run(&json!("ask"))).await;
+    let expected = json!(["keep_latest", 30.0]);
+    assert_eq!(ttl(&client, &as_for_chat).await, expected);
+
+    // Another assistant of the graph runs after the ttl was changed.
+    let changed = thread_of(&client, json!({})).await;
+    client.wait(&changed, run(&json!("chat"))).await;
+    let change = json!({ "ttl": 60 });
+    client.call("PATCH", &changed, Some(change)).await.ok();
+    let second = json!({ "graph_id": "chat", "name": "second" });
+    let second = client.post("/assistants", second).await.ok();
+    client.wait(&changed, run(&second["assistant_id"])).await;
+    assert_eq!(ttl(&client, &changed).await, json!(["delete", 60.0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_history_is_dropped_once() {
+    let rule = json!({ "ttl": 30, "strategy": "keep_latest" });
+    let client = client_with(json!({ "rules": [rule] })).await;
+    let thread = thread_of(&client, json!({})).await;
+    let run = json!({ "assistant_id": "chat", "input": { "topic": "tea" } });
+    client.wait(&thread, run).await;
+    tokio::time::sleep(Duration::from_secs(32 * 60)).await;
+    assert_eq!(ttl(&client, &thread).await, json!([null, null]));
+    let dropped = client.get(&thread).await.ok()["updated_at"].clone();
+    tokio::time::sleep(Duration::from_secs(64 * 60)).await;
+    assert_eq!(client.get(&thread).await.ok()["updated_at"], dropped);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_rule_says_happens_when_its_time_is_over() {
     let client = client_with(json!({ "rules": [
         { "graph": "chat", "ttl": null },
