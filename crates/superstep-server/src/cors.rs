@@ -192,7 +192,7 @@ fn without_port(host: &str) -> &str {
 }
 
 /// Headers of a response that scripts may read. `location` is where a client reconnects to a stream.
-const EXPOSED: &str = "x-pagination-total, x-pagination-next, content-location, location, \
+const EXPOSED: &str = "x-pagination-total, x-pagination-next, x-superstep-incomplete, content-location, location, \
      retry-after, x-request-id, x-superstep-dropped-keys";
 
 #[cfg(test)]

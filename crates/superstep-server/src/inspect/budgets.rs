@@ -16,8 +16,12 @@ use crate::error::{ApiError, ApiResult};
 use crate::wire;
 
 /// Returns a page of the budgets of a caller's tenant, most recently changed first. A caller that reaches only what it owns sees those of
-/// its own threads and their runs.
-pub(crate) async fn budgets(app: &Shared, caller: &Caller, page: Page) -> ApiResult<Vec<Json>> {
+/// its own threads and their runs. Also returns whether the page is complete: only so many budgets of others are looked at.
+pub(crate) async fn budgets(
+    app: &Shared,
+    caller: &Caller,
+    page: Page,
+) -> ApiResult<(Vec<Json>, bool)> {
     let store = app.store.as_ref();
     let store = store.ok_or_else(|| ApiError::bad_request("This server has no store"))?;
     let items = async |page: Page| {
@@ -29,11 +33,16 @@ pub(crate) async fn budgets(app: &Shared, caller: &Caller, page: Page) -> ApiRes
         store.search(&search, app.runtime.now()).await
     };
     if caller.owner.is_none() {
-        return Ok(items(page).await?.iter().map(budget).collect());
+        return Ok((items(page).await?.iter().map(budget).collect(), true));
     }
     let (mut own, mut offset) = (Vec::new(), 0);
     let wanted = page.offset as usize + page.limit as usize;
+    let mut is_complete = true;
     while own.len() < wanted {
+        if offset >= SEARCHED_MAX {
+            is_complete = false;
+            break;
+        }
         let limit = ITEMS_AT_ONCE;
         let found = items(Page { limit, offset }).await?;
         let is_last = found.len() < limit as usize;
@@ -44,7 +53,8 @@ pub(crate) async fn budgets(app: &Shared, caller: &Caller, page: Page) -> ApiRes
         }
     }
     let shown = own.iter().skip(page.offset as usize);
-    Ok(shown.take(page.limit as usize).map(budget).collect())
+    let shown = shown.take(page.limit as usize).map(budget);
+    Ok((shown.collect(), is_complete))
 }
 
 /// Returns those of the budgets that belong to threads of the caller's own.
@@ -72,6 +82,8 @@ async fn only_own(app: &Shared, caller: &Caller, items: Vec<Item>) -> ApiResult<
 
 /// Number of budgets that are read at once.
 const ITEMS_AT_ONCE: u32 = 500;
+/// Number of budgets of a tenant that are searched for those of one owner.
+const SEARCHED_MAX: u32 = 10_000;
 
 /// Returns the namespace below which agents store the budgets of a tenant: a reserved one, as `superstep-agent` names it.
 ///

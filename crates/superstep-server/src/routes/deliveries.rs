@@ -3,6 +3,7 @@
 use axum::Json as JsonBody;
 use axum::Router;
 use axum::extract::{Path, State};
+use axum::response::Response;
 use axum::routing::{get, post};
 use serde_json::Value as Json;
 use superstep::DeliveryId;
@@ -11,7 +12,7 @@ use superstep::registry::{Delivery, DeliveryQuery, RunQuery};
 
 use crate::caller::{Caller, QueryFields, delivery_id, run_id};
 use crate::error::{ApiError, ApiResult};
-use crate::routes::paging::page;
+use crate::routes::paging::{page, searched};
 use crate::webhooks::has_webhook;
 use crate::{App, Shared, wire};
 
@@ -21,11 +22,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/superstep/deliveries/{delivery_id}/repeat", post(repeat))
 }
 
-async fn list(
-    State(app): State<App>,
-    caller: Caller,
-    query: QueryFields,
-) -> ApiResult<JsonBody<Vec<Json>>> {
+async fn list(State(app): State<App>, caller: Caller, query: QueryFields) -> ApiResult<Response> {
     let statuses = match query.text("status") {
         Some(name) => {
             let status = wire::read_delivery_status(name).ok_or_else(|| {
@@ -44,24 +41,30 @@ async fn list(
         page: page(query.number("limit")?, query.number("offset")?)?,
         ..DeliveryQuery::default()
     };
-    let found = match (&caller.owner, wanted.run) {
+    let (found, is_complete) = match (&caller.owner, wanted.run) {
         (Some(_), None) => of_own_runs(&app, &caller, &wanted).await?,
-        (Some(_), Some(_)) | (None, _) => app.registry().deliveries(&wanted).await?,
+        (Some(_), Some(_)) | (None, _) => (app.registry().deliveries(&wanted).await?, true),
     };
     // All deliveries of a run have the same owner, so pages are not shortened.
     let own = found.iter().filter(|found| caller.owns_delivery(found));
-    Ok(JsonBody(own.map(wire::delivery).collect()))
+    Ok(searched(own.map(wire::delivery).collect(), is_complete))
 }
 
-/// Returns the deliveries of the caller's own runs, newest run first. Those of deleted runs are left out.
+/// Returns the deliveries of the caller's own runs, newest run first, and whether the page is complete: only so many runs are searched.
+/// Those of deleted runs are left out.
 async fn of_own_runs(
     app: &Shared,
     caller: &Caller,
     wanted: &DeliveryQuery,
-) -> ApiResult<Vec<Delivery>> {
-    let (mut found, mut offset) = (Vec::new(), 0);
+) -> ApiResult<(Vec<Delivery>, bool)> {
+    let (mut found, mut offset, mut asked) = (Vec::new(), 0, 0);
     let end = wanted.page.offset as usize + wanted.page.limit as usize;
-    while found.len() < end {
+    let mut is_complete = true;
+    'search: while found.len() < end {
+        if offset >= RUNS_MAX {
+            is_complete = false;
+            break;
+        }
         let query = RunQuery {
             tenant: caller.tenant.clone(),
             metadata: caller.own_only(None)?,
@@ -73,6 +76,14 @@ async fn of_own_runs(
         };
         let runs = app.registry().runs(&query).await?;
         for run in runs.iter().filter(|run| has_webhook(run)) {
+            if found.len() >= end {
+                break 'search;
+            }
+            if asked >= ASKED_MAX {
+                is_complete = false;
+                break 'search;
+            }
+            asked += 1;
             let of_run = DeliveryQuery {
                 run: Some(run.id),
                 page: Page {
@@ -89,7 +100,8 @@ async fn of_own_runs(
         }
     }
     let page = found.into_iter().skip(wanted.page.offset as usize);
-    Ok(page.take(wanted.page.limit as usize).collect())
+    let page = page.take(wanted.page.limit as usize);
+    Ok((page.collect(), is_complete))
 }
 
 async fn repeat(
@@ -136,3 +148,7 @@ async fn is_own(app: &App, caller: &Caller, id: DeliveryId) -> ApiResult<bool> {
 
 /// Number of runs that are read at once.
 const RUNS_AT_ONCE: u32 = 500;
+/// Number of runs that are searched for deliveries.
+const RUNS_MAX: u32 = 10_000;
+/// Number of runs whose deliveries are looked up, each by a query of its own.
+const ASKED_MAX: u32 = 2_000;

@@ -16,7 +16,7 @@ use superstep::graph::Definition;
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::inspect::{self, DiffSide, InboxQuery};
-use crate::routes::paging::{page, paged};
+use crate::routes::paging::{page, paged, searched};
 use crate::start::no_checkpoint;
 use crate::test_case::TestCase;
 use crate::wire::CheckpointId;
@@ -76,10 +76,10 @@ async fn budgets(
     State(app): State<App>,
     caller: Caller,
     query: QueryFields,
-) -> ApiResult<JsonBody<Vec<Json>>> {
+) -> ApiResult<Response> {
     let page = page(query.number("limit")?, query.number("offset")?)?;
-    let shown = inspect::budgets(&app, &caller, page).await?;
-    Ok(JsonBody(shown))
+    let (shown, is_complete) = inspect::budgets(&app, &caller, page).await?;
+    Ok(searched(shown, is_complete))
 }
 
 async fn interrupts(

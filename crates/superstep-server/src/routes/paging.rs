@@ -40,5 +40,18 @@ pub(super) fn paged(rows: Vec<Json>, page: Page, total: u64) -> Response {
     response
 }
 
+/// Returns a page of a list that is searched for what the caller may see. A header says if the search ended at its bound, so that an
+/// incomplete page is not taken for the end of the list.
+pub(super) fn searched(rows: Vec<Json>, is_complete: bool) -> Response {
+    let mut response = JsonBody(rows).into_response();
+    if !is_complete {
+        response.headers_mut().insert(
+            HeaderName::from_static("x-superstep-incomplete"),
+            HeaderValue::from_static("true"),
+        );
+    }
+    response
+}
+
 /// Longest page.
 const LIMIT_MAX: u32 = 1_000;

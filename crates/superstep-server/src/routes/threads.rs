@@ -306,18 +306,27 @@ async fn only_busy(
     busy: &BTreeSet<ThreadId>,
     query: &mut ThreadQuery,
 ) -> ApiResult<()> {
-    let running = ThreadQuery {
+    let mut running = ThreadQuery {
         tenant: caller.tenant.clone(),
         statuses: vec![Status::Running],
+        // Those that the caller may not see must not fill the pages.
+        metadata_contains: query.metadata_contains.clone(),
         page: Page {
-            limit: 1_000,
+            limit: RUNNING_AT_ONCE,
             offset: 0,
         },
         ..ThreadQuery::default()
     };
-    let running = app.runtime.threads(&running).await?;
     let mut all = busy.clone();
-    all.extend(running.into_iter().map(|row| row.thread));
+    while running.page.offset < thread::ACTIVE_MAX {
+        let found = app.runtime.threads(&running).await?;
+        let is_last = found.len() < RUNNING_AT_ONCE as usize;
+        all.extend(found.into_iter().map(|row| row.thread));
+        if is_last {
+            break;
+        }
+        running.page.offset += RUNNING_AT_ONCE;
+    }
     let wanted = query.ids.take();
     let is_wanted =
         |thread: &ThreadId| wanted.as_ref().is_none_or(|wanted| wanted.contains(thread));
@@ -695,6 +704,8 @@ const COPY_FIELDS: [&str; 7] = [
     "config",
     "status",
 ];
+/// Number of running threads that are listed at once.
+const RUNNING_AT_ONCE: u32 = 1_000;
 /// Highest number of threads that a request names.
 const IDS_MAX: usize = 1_000;
 /// Highest number of paths that a search extracts.

@@ -33,8 +33,16 @@ impl Guarded {
 
     /// A server with other settings.
     pub(crate) async fn changed(change: impl FnOnce(ServerBuilder) -> ServerBuilder) -> Self {
+        Self::on(Runtime::new(Memory::default()), change).await
+    }
+
+    /// A server with other settings over a runtime of the test's.
+    pub(crate) async fn on(
+        runtime: Runtime,
+        change: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
         let registry = MemoryRegistry::new();
-        let builder = Client::builder(Runtime::new(Memory::default()), &registry);
+        let builder = Client::builder(runtime, &registry);
         let client = Client::of(change(builder)).await;
         Self { client, registry }
     }

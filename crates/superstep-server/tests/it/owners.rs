@@ -5,10 +5,14 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::{Value as Json, json};
-use superstep::store::{MemoryStore, Store};
-use superstep::{ThreadId, Timestamp};
+use superstep::checkpoint::{NewThread, Status, ThreadQuery};
+use superstep::driver::ThreadRequest;
+use superstep::prelude::*;
+use superstep::store::{MemoryStore, Namespace, PutItem, Store};
+use superstep::{RunOptions, ThreadId, Timestamp};
 use superstep_agent::budget::{Amounts, Budgets, CallKey, Limits, Meter, Scope};
 use superstep_server::{ApiKeyRequest, Authentication, Permission, WebhookAttempts};
+use tokio::task::JoinSet;
 
 use crate::authorisation::{Guarded, request};
 use crate::receiver::{Reaction, Receiver};
@@ -412,6 +416,117 @@ async fn budgets_belong_to_the_owner_of_their_thread() {
     assert_eq!(raise(&threads[0], "thread").await, StatusCode::OK);
     assert_eq!(raise(&threads[1], "thread").await, StatusCode::NOT_FOUND);
     assert_eq!(raise(&threads[0], "tenant").await, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_search_for_own_budgets_ends_and_says_so() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let server = Guarded::changed(|builder| {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        builder.store(store.clone())
+    });
+    let server = server.await;
+    let alice = restricted(&server, "alice").await;
+    let thread = server
+        .client
+        .call_as(&alice, "POST", "/threads", Some(json!({})));
+    let thread = thread.await.ok()["thread_id"].clone();
+    let put = async |key: String, at: i64| {
+        let put = PutItem {
+            namespace: Namespace::new(["superstep", "budgets", "acme", "thread"]).unwrap(),
+            key,
+            value: json!({ "spent": { "tokens": 1 } }),
+            ttl: None,
+        };
+        store.put(&put, Timestamp(at)).await.unwrap();
+    };
+    let list = async || {
+        let listed = server
+            .client
+            .call_as(&alice, "GET", "/superstep/budgets", None);
+        let listed = listed.await;
+        let is_incomplete = listed.header("x-superstep-incomplete").is_some();
+        (listed.ok().as_array().unwrap().len(), is_incomplete)
+    };
+    put(thread.as_str().unwrap().to_owned(), 1).await;
+    assert_eq!(list().await, (1, false));
+    for number in 0..10_000 {
+        put(format!("other-{number}"), 2).await;
+    }
+    assert_eq!(list().await, (0, true));
+}
+
+#[derive(Clone, Debug, Default, State)]
+struct Hanging {
+    ended: bool,
+}
+
+async fn hang(_: View<Hanging>, _: NodeCx) -> Result<HangingUpdate, NodeError> {
+    std::future::pending().await
+}
+
+/// Others run more threads than a page of a list has.
+#[tokio::test]
+async fn own_threads_that_run_are_found_behind_many_of_others() {
+    const MANY: usize = 1_001;
+    let graph = Graph::builder("hanging")
+        .node("hang", hang)
+        .edge(START, "hang")
+        .edge("hang", END)
+        .build()
+        .unwrap();
+    let runtime = Runtime::builder(Memory::default()).concurrent_tasks(2 * MANY);
+    let runtime = runtime.build();
+    let server = Guarded::on(runtime.clone(), |builder| {
+        let builder = builder.authentication(Authentication::with_api_keys());
+        builder.graph(graph.definition())
+    });
+    let server = server.await;
+    let alice = restricted(&server, "alice").await;
+    let mut running = JoinSet::new();
+    let mut start = async |name: String, owner: &str| {
+        let id = ThreadId::of_tenant("acme", &name).unwrap();
+        let new = NewThread {
+            metadata: [("owner".to_owned(), owner.into())].into(),
+            at: runtime.now(),
+            ..NewThread::default()
+        };
+        assert!(runtime.create_thread(&id, &new).await.unwrap());
+        let (driver, graph) = (runtime.driver().clone(), graph.definition().clone());
+        running.spawn(async move {
+            let request = ThreadRequest::Start {
+                input: superstep::Value::encode(&HangingUpdate::default()).unwrap(),
+                context: None,
+                metadata: None,
+            };
+            let options = RunOptions::default();
+            let _ = driver.execute(&id, &graph, request, &options).await;
+        });
+    };
+    let all = ThreadQuery {
+        tenant: "acme".to_owned(),
+        statuses: vec![Status::Running],
+        ..ThreadQuery::default()
+    };
+    let until = async |count: u64| {
+        while runtime.count_threads(&all).await.unwrap() < count {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    start("0190a6b2-0000-7000-8000-00000000000a".to_owned(), "alice").await;
+    until(1).await;
+    // So that the others changed later.
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    for number in 0..MANY {
+        start(format!("other-{number}"), "bob").await;
+    }
+    until(MANY as u64 + 1).await;
+    let busy = json!({ "status": "busy" });
+    let found = server
+        .client
+        .call_as(&alice, "POST", "/threads/search", Some(busy));
+    let found = found.await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
 }
 
 /// An admin of a tenant that has not used the graph yet.
