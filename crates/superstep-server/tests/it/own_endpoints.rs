@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::{Map, Value as Json, json};
+use superstep::driver::ThreadRequest;
 use superstep::label::{Label, Labeled};
 use superstep::prelude::*;
 use superstep::registry::MemoryRegistry;
 use superstep::trace::{CallKind, CallSpan};
-use superstep::{ThreadId, Timestamp};
+use superstep::{RunOptions, ThreadId, Timestamp};
 
 use crate::kit::Client;
 
@@ -509,6 +510,28 @@ async fn a_case_says_what_it_does_not_repeat() {
     let edited = orders.read(&thread, "case").await;
     let lost = edited["not_recovered"].to_string();
     assert!(lost.contains("edited from outside"), "{lost}");
+}
+
+#[tokio::test]
+async fn a_case_of_a_branch_with_many_forks_says_that_it_did_not_compare_them_all() {
+    let orders = OrderClient::new().await;
+    let thread = orders.waiting("tea").await;
+    let id: ThreadId = id_of(&thread).parse().unwrap();
+    let graph = order();
+    let driver = orders.runtime.driver();
+    let lost = async || orders.read(&thread, "case").await["not_recovered"].to_string();
+    for _ in 0..101 {
+        let log = orders.runtime.log_of(&id).await.unwrap();
+        let at = log.last().unwrap().seq;
+        let fork = ThreadRequest::Fork { at };
+        let forked = driver.execute(&id, graph.definition(), fork, &RunOptions::default());
+        forked.await.unwrap();
+        if log.len() < 20 {
+            assert!(!lost().await.contains("more than 100 forks"));
+        }
+    }
+    let lost = lost().await;
+    assert!(lost.contains("more than 100 forks"), "{lost}");
 }
 
 #[tokio::test]
