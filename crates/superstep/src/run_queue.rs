@@ -67,8 +67,18 @@ struct QueueState {
     /// Callers that wait for the end of a run.
     waiting: Mutex<BTreeMap<RunKey, Vec<oneshot::Sender<RunRow>>>>,
     is_draining: watch::Sender<bool>,
+    /// Runs of graphs that this process does not know, which it took from a shared queue and handed back.
+    left_to_others: Mutex<BTreeMap<RunId, LeftRun>>,
     /// When the queue last looked for runs with room for them, began one or ended one.
     progressed: Mutex<Instant>,
+}
+
+/// A run that a process leaves to others.
+struct LeftRun {
+    /// When the process first took it.
+    since: Instant,
+    /// When the process last took it.
+    last: Instant,
 }
 
 /// A run's tenant and id.
@@ -114,6 +124,7 @@ impl RunQueue {
             beginning: RwLock::default(),
             waiting: Mutex::default(),
             is_draining: watch::Sender::new(false),
+            left_to_others: Mutex::default(),
             progressed: Mutex::new(Instant::now()),
         });
         let mut dispatcher = JoinSet::new();
@@ -362,42 +373,70 @@ enum Taken {
     SomeForOthers,
 }
 
-/// Takes runs and executes them.
+/// Takes runs and executes them. Hands back those of graphs that this process does not know.
 async fn take(shared: &Arc<QueueState>, limit: u32) -> CheckpointResult<Taken> {
     // Before the registry is read: a run that is stored after that says so again.
     shared.may_have_pending.store(false, Ordering::Relaxed);
-    let (limit, full) = shared.tenant_room(limit);
-    let taken = match full.is_empty() {
-        true => shared.registry.take_runs(shared.now(), limit).await?,
-        false => {
-            let taken = shared.registry.take_runs_except(shared.now(), limit, &full);
-            taken.await?
+    shared.forget_left_runs();
+    let mut for_others = Vec::new();
+    let taken = take_own(shared, limit, &mut for_others).await;
+    if for_others.is_empty() {
+        let taken = taken?;
+        if taken == Taken::AsManyAsWanted {
+            shared.may_have_pending.store(true, Ordering::Relaxed);
         }
-    };
-    shared.mark_progress();
-    let count = taken.len() as u32;
-    let (for_others, own): (Vec<_>, Vec<_>) =
-        taken.into_iter().partition(|run| shared.is_for_others(run));
-    for run in own {
-        // Known before the task runs, so that a cancel finds it.
-        let slot = shared.slot(key_of(&run.row));
-        shared.spawn(run, slot);
+        return Ok(taken);
     }
-    if !for_others.is_empty() {
-        shared.may_have_pending.store(true, Ordering::Relaxed);
-        let ids: Vec<RunId> = for_others.iter().map(|run| run.row.id).collect();
-        tracing::debug!(
-            runs = ids.len(),
-            "runs of unknown graphs are left to others"
-        );
-        shared.hand_back(&ids).await?;
-        return Ok(Taken::SomeForOthers);
+    shared.may_have_pending.store(true, Ordering::Relaxed);
+    tracing::debug!(
+        runs = for_others.len(),
+        "runs of unknown graphs are left to others"
+    );
+    // Also if the registry stopped answering in between: without this they wait for the end of a lease.
+    shared.hand_back(&for_others).await?;
+    taken?;
+    Ok(Taken::SomeForOthers)
+}
+
+/// Takes runs, executes those of known graphs and collects the others, which stay taken meanwhile: the registry returns the oldest
+/// runs, so those behind many of unknown graphs are reached only this way.
+async fn take_own(
+    shared: &Arc<QueueState>,
+    mut limit: u32,
+    for_others: &mut Vec<RunId>,
+) -> CheckpointResult<Taken> {
+    loop {
+        let (wanted, full) = shared.tenant_room(limit);
+        let taken = match full.is_empty() {
+            true => shared.registry.take_runs(shared.now(), wanted).await?,
+            false => {
+                let taken = shared
+                    .registry
+                    .take_runs_except(shared.now(), wanted, &full);
+                taken.await?
+            }
+        };
+        shared.mark_progress();
+        let has_as_many = taken.len() as u32 == wanted;
+        let before = for_others.len();
+        for run in taken {
+            if shared.is_for_others(&run) {
+                for_others.push(run.row.id);
+                continue;
+            }
+            // Known before the task runs, so that a cancel finds it.
+            let slot = shared.slot(key_of(&run.row));
+            shared.spawn(run, slot);
+        }
+        if !has_as_many {
+            return Ok(Taken::Fewer);
+        }
+        limit = u32::try_from(shared.room().min(TAKEN_AT_ONCE)).unwrap_or(u32::MAX);
+        let is_blocked = for_others.len() > before;
+        if !is_blocked || limit == 0 || for_others.len() >= HELD_MAX {
+            return Ok(Taken::AsManyAsWanted);
+        }
     }
-    if count == limit {
-        shared.may_have_pending.store(true, Ordering::Relaxed);
-        return Ok(Taken::AsManyAsWanted);
-    }
-    Ok(Taken::Fewer)
 }
 
 /// Touches the runs that this process waits for, and releases those that nobody touches, until the queue drains.
@@ -455,14 +494,32 @@ impl QueueState {
     }
 
     /// Whether a run is of a graph that only other processes know, as while two versions of a program share the queue. If none of
-    /// them takes it for long, it is executed here, which says what is wrong.
+    /// them takes it for minutes, it is executed here, which says what is wrong. Time decides and not the number of attempts, because
+    /// that grows with the number of processes that hand the run back.
     fn is_for_others(&self, run: &TakenRun) -> bool {
-        if !self.is_shared || run.row.attempts > LEFT_TO_OTHERS_MAX {
+        if !self.is_shared {
             return false;
         }
         let thread = &run.row.thread;
         let queued = QueuedRequest::from_bytes(&run.request, thread);
-        queued.is_ok_and(|queued| self.runtime.local.graph(&queued.graph, thread).is_err())
+        let is_unknown =
+            queued.is_ok_and(|queued| self.runtime.local.graph(&queued.graph, thread).is_err());
+        if !is_unknown {
+            return false;
+        }
+        let now = Instant::now();
+        let mut left_runs = lock(&self.left_to_others);
+        let left = left_runs.entry(run.row.id).or_insert(LeftRun {
+            since: now,
+            last: now,
+        });
+        left.last = now;
+        now.duration_since(left.since) < LEFT_TO_OTHERS_FOR
+    }
+
+    /// Forgets the runs that this process has not taken for a while: others execute them, or they were cancelled.
+    fn forget_left_runs(&self) {
+        lock(&self.left_to_others).retain(|_, left| left.last.elapsed() < LEFT_RUN_KEPT);
     }
 
     /// Makes runs pending again that this process has taken, so that another one takes them at once. Only for a shared queue.
@@ -657,8 +714,12 @@ const TOUCH_EVERY: Duration = Duration::from_secs(2);
 const RELEASE_EVERY: Duration = Duration::from_secs(2);
 /// How often a run is taken from the queue before it is given up, if it has never begun.
 const ATTEMPTS_MAX: u32 = 3;
-/// How often a run of an unknown graph is taken and handed back before it is given up: for some minutes.
-const LEFT_TO_OTHERS_MAX: u32 = 100;
+/// How long a process hands a run of an unknown graph back before it gives the run up.
+const LEFT_TO_OTHERS_FOR: Duration = Duration::from_secs(5 * 60);
+/// How long a process remembers a run of an unknown graph that it does not see any more.
+const LEFT_RUN_KEPT: Duration = Duration::from_secs(60);
+/// Number of runs of unknown graphs from which on a process looks for no runs behind them.
+const HELD_MAX: usize = 4_096;
 /// How long a process takes no runs after it has handed some back: longer than others wait until they look again.
 const OTHERS_TURN: Duration = Duration::from_millis(1_500);
 /// How long a process that drains tries to hand a run back. After that, the lease says when another one takes it.

@@ -14,8 +14,9 @@ use superstep::registry::{
 };
 use superstep::run::{Edit, EditNode, ThreadEdit};
 use superstep::{
-    AssistantId, CronId, DeliveryId, FramePath, InterruptId, NodeName, QueueOptions, RunEndHook,
-    RunEndHookError, RunId, RunOptions, RunQueue, ThreadId, Timestamp, Value,
+    AssistantId, CronId, DeliveryId, DriveError, Engine, FramePath, InterruptId, NodeName,
+    QueueOptions, RunEndHook, RunEndHookError, RunId, RunOptions, RunQueue, RunReport, ThreadId,
+    Timestamp, Value,
 };
 use tokio::sync::Notify;
 
@@ -335,6 +336,74 @@ async fn failures_and_unknown_graphs_end_a_run_with_an_error() {
     let (status, error) = ended(&queue, 2).await;
     assert_eq!(status, RunStatus::Error);
     assert_eq!(error["error"], "drive-unknown-graph");
+}
+
+/// An engine that refuses every run.
+struct RefusingEngine;
+
+impl RefusingEngine {
+    fn refusal() -> DriveError {
+        DriveError::Engine {
+            code: "refused".to_owned(),
+            message: "it is a test".to_owned(),
+            is_refusal: true,
+        }
+    }
+}
+
+impl Engine for RefusingEngine {
+    fn execute<'a>(
+        &'a self,
+        _: &'a ThreadId,
+        _: RunId,
+        _: &'a QueuedRequest,
+    ) -> BoxFuture<'a, Result<RunReport, DriveError>> {
+        Box::pin(async { Err(Self::refusal()) })
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: &'a ThreadId,
+        _: RunId,
+        _: &'a QueuedRequest,
+    ) -> BoxFuture<'a, Result<(), DriveError>> {
+        Box::pin(async { Err(Self::refusal()) })
+    }
+}
+
+/// Several processes share the queue, and this one does not know the graph of the oldest runs.
+#[tokio::test]
+async fn runs_of_graphs_that_others_know_do_not_keep_those_behind_them() {
+    let disk = Disk::default();
+    // As often as if many processes had handed it back.
+    let first = starts("gone", "gone-1", 1, LogUpdate::default());
+    disk.registry.create_run(&first).await.unwrap();
+    for _ in 0..150 {
+        let taken = disk.registry.take_runs(Timestamp(2), 1).await.unwrap();
+        assert_eq!(taken.len(), 1);
+        disk.registry.release_runs(&[], Timestamp(2)).await.unwrap();
+    }
+    for id in 2..=100 {
+        let run = starts("gone", &format!("gone-{id}"), id, LogUpdate::default());
+        disk.registry.create_run(&run).await.unwrap();
+    }
+    let known = starts("row", "known", 200, LogUpdate::default());
+    disk.registry.create_run(&known).await.unwrap();
+
+    let runtime = Runtime::builder(disk.store.clone())
+        .engine(RefusingEngine)
+        .build();
+    let graph = row(&["a"]);
+    runtime.register(&graph);
+    let registry = Arc::new(disk.registry.clone());
+    let queue = RunQueue::start(&runtime, registry, 16).await.unwrap();
+    let known = tokio::time::timeout(Duration::from_secs(10), ended(&queue, 200));
+    let (status, error) = known.await.unwrap();
+    assert_eq!(status, RunStatus::Error);
+    assert_eq!(error["error"], "refused");
+    for id in [1, 2, 100] {
+        assert!(disk.status(id).await.is_active(), "{id}");
+    }
 }
 
 #[tokio::test]
