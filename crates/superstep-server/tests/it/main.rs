@@ -10,6 +10,7 @@ mod answers;
 mod audit;
 mod authorisation;
 mod branches;
+mod clock_changes;
 mod connections;
 mod context;
 mod crons;
