@@ -8,6 +8,7 @@ mod a2a;
 mod ag_ui;
 mod answers;
 mod audit;
+mod audit_tampering;
 mod authorisation;
 mod branches;
 mod clock_changes;
