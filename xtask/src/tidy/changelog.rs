@@ -1,7 +1,7 @@
 //! A change that users see has a place to be written down, and is written there once.
 //!
 //! Two branches that both add a heading, or reword one entry, merge without a conflict. What comes out is a
-//! release with two sections of one name, or with one change told twice.
+//! release with two sections of one name, or with one change listed twice.
 
 use std::collections::HashMap;
 
