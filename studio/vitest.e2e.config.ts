@@ -1,9 +1,10 @@
 import { defineConfig } from "vitest/config";
 
 // With `LONG=1` everything runs, in its full size. Without it, what judges clock times, frames and pictures is left out, because
-// that needs a quiet machine; so are bad networks and random threads, which take minutes. The others have a size that CI has time for.
+// that needs a quiet machine; so are bad networks, which take minutes. The others have a size that CI has time for.
 const everything = ["e2e/**/*.test.ts"];
 const quick = [
+  "accessible",
   "agents",
   "chat",
   "first_visit",
@@ -12,6 +13,7 @@ const quick = [
   "keyboard",
   "operate",
   "security",
+  "truth",
   "truth_forks",
   "two_people",
 ].map((name) => `e2e/${name}.test.ts`);

@@ -37,6 +37,7 @@ export class WatchedPage {
   readonly problems: string[] = [];
   readonly context: BrowserContext;
   readonly page: Page;
+  readonly #origins = new Set<string>();
 
   private constructor(context: BrowserContext, page: Page) {
     this.context = context;
@@ -50,12 +51,18 @@ export class WatchedPage {
       reducedMotion: "reduce",
     });
     const watched = new WatchedPage(context, await context.newPage());
-    watched.#watch(new URL(url).origin);
+    watched.allow(url);
+    watched.#watch();
     await watched.page.goto(url);
     return watched;
   }
 
-  #watch(origin: string): void {
+  /** Lets the page go to another server, too. */
+  allow(url: string): void {
+    this.#origins.add(new URL(url).origin);
+  }
+
+  #watch(): void {
     this.page.on("pageerror", (error) => this.problems.push(`error: ${error.message}`));
     this.page.on("console", (message) => {
       if (/Content Security Policy|TrustedHTML|TrustedScript/.test(message.text()))
@@ -63,7 +70,8 @@ export class WatchedPage {
     });
     this.page.on("request", (request) => {
       const url = request.url();
-      if (!url.startsWith(origin) && !url.startsWith("blob:")) this.problems.push(`request to ${url}`);
+      if (!url.startsWith("blob:") && !this.#origins.has(new URL(url).origin))
+        this.problems.push(`request to ${url}`);
     });
   }
 

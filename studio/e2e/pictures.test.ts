@@ -26,7 +26,7 @@ import {
   sheetOf,
   shrink,
 } from "./images.ts";
-import { type Scene, startScene, VIEWS, type View } from "./pictures.ts";
+import { type Scene, startScene, stopScene, VIEWS, type View } from "./pictures.ts";
 
 const FOLDER = join(import.meta.dirname, "../../docs/images/studio");
 const isUpdate = process.env.UPDATE === "1";
@@ -58,13 +58,14 @@ beforeAll(async () => {
   mkdirSync(FOLDER, { recursive: true });
   [browser, scene] = await Promise.all([openBrowser(), startScene()]);
   watched = await WatchedPage.open(browser, scene.lab.page);
+  for (const { page } of [scene.others.chats, scene.others.versions]) watched.allow(page);
   await watched.page.clock.setFixedTime(scene.now);
 });
 
 afterAll(async () => {
   await watched?.close();
   await browser?.close();
-  await scene?.lab.stop();
+  await stopScene(scene);
 });
 
 /** All four in the long test, and two that differ in everything otherwise. */
@@ -85,7 +86,7 @@ describe("pictures", () => {
   test.each(VIEWS.map((view, at) => [view.name, view, at] as const))("%s", async (_, view, at) => {
     const { page } = watched;
     await page.setViewportSize(SIZES.desktop);
-    await page.goto(`${scene.lab.page}${view.path(scene)}`);
+    await page.goto(`${view.page?.(scene) ?? scene.lab.page}${view.path(scene)}`);
     await settle(page);
     await view.prepare?.(page);
     for (const [size, theme] of VARIANTS) {

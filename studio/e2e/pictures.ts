@@ -9,6 +9,7 @@ import type { Page } from "playwright-core";
 import type { Json } from "../src/api/json.ts";
 import type { Thread, ThreadState } from "../src/api/types.ts";
 import { begin, Lab, mailOf } from "./lab.ts";
+import { type OtherGraphs, settleOtherGraphs, startOtherGraphs, stopOtherGraphs } from "./other_graphs.ts";
 import { scriptFor } from "./script.ts";
 
 /** Words that make the scripted texts read well. */
@@ -37,6 +38,8 @@ export interface Scene {
   /** A page that waits to be refined, and one that is finished, with two versions. */
   docs: string;
   refined: string;
+  /** What the agents of the lab do not have. */
+  others: OtherGraphs;
 }
 
 /** Starts the server with a thread of every kind. `replies` are further ones of its model, `args` of the server. */
@@ -48,15 +51,27 @@ export async function startScene(replies: Json[] = [], args: string[] = []): Pro
   process.chdir(folder);
   writeFileSync("demo-model", JSON.stringify(scriptFor(tags, replies)));
   const lab = await Lab.start({ model: "script:demo-model", args: ["--audit", ...args] });
+  let others: OtherGraphs | undefined;
   try {
-    return await fill(lab);
+    others = await startOtherGraphs();
+    const filled = await fill(lab);
+    await settleOtherGraphs(others);
+    return { ...filled, others };
   } catch (error) {
-    await lab.stop();
+    await stopScene({ lab, others });
     throw error;
   }
 }
 
-async function fill(lab: Lab): Promise<Scene> {
+/** Stops the servers of a scene, as far as they were started. */
+export async function stopScene(
+  scene: { lab: Lab; others: OtherGraphs | undefined } | undefined,
+): Promise<void> {
+  stopOtherGraphs(scene?.others);
+  await scene?.lab.stop();
+}
+
+async function fill(lab: Lab): Promise<Omit<Scene, "others">> {
   const sent = await begin.mail(lab, ANSWERED);
   await answer(lab, sent, "email_assistant", { type: "accept" });
   const asked = await forkAtAnswer(lab, sent);
@@ -132,13 +147,15 @@ const ITEMS: [string[], string, Record<string, unknown>][] = [
 export interface View {
   name: string;
   path: (scene: Scene) => string;
+  /** The page of another server than the one with the agents. */
+  page?: (scene: Scene) => string;
   /** What a visitor does before the picture. */
   prepare?: (page: Page) => Promise<void>;
   /** Which share of the pixels may differ, if times are drawn to scale. */
   tolerance?: number;
 }
 
-type ThreadName = Exclude<keyof Scene, "lab" | "now" | "asked">;
+type ThreadName = Exclude<keyof Scene, "lab" | "now" | "asked" | "others">;
 
 const tab = (thread: ThreadName, name: string) => (scene: Scene) => `threads/${scene[thread]}?tab=${name}`;
 const press = async (page: Page, name: string | RegExp) =>
@@ -147,6 +164,24 @@ const press = async (page: Page, name: string | RegExp) =>
 /** Selects an item of the inbox. */
 const item = (name: RegExp) => async (page: Page) =>
   await page.locator(".inbox-list").getByText(name).first().click();
+
+const chats = ({ others }: Scene) => others.chats.page;
+
+async function chatIsThere(page: Page): Promise<void> {
+  await page.getByText("Good night.").first().waitFor();
+}
+
+async function questionIsThere(page: Page): Promise<void> {
+  await page.getByRole("button", { name: /^Accept/ }).waitFor();
+}
+
+/** Runs both versions on the same input, and waits for what came of them. */
+async function compareVersions(page: Page): Promise<void> {
+  await page.getByRole("radio", { name: "An input that you enter" }).check();
+  await page.getByRole("checkbox", { name: /I know that the runs may act outside/ }).check();
+  await press(page, "Run both");
+  await page.getByRole("heading", { name: "First difference" }).waitFor();
+}
 
 export const VIEWS: View[] = [
   { name: "inbox", path: () => "inbox", prepare: item(/report Q1/) },
@@ -223,5 +258,24 @@ export const VIEWS: View[] = [
       await page.getByRole("radio", { name: /The same again/ }).check();
       await page.getByText("Expected cost").waitFor();
     },
+  },
+  // The last ones, so that those before them stay where they are on the sheets.
+  {
+    name: "chat",
+    page: chats,
+    path: ({ others }) => `start/slow_chat/${others.answered}`,
+    prepare: chatIsThere,
+  },
+  {
+    name: "chat-question",
+    page: chats,
+    path: ({ others }) => `start/refunds/${others.asking}`,
+    prepare: questionIsThere,
+  },
+  {
+    name: "versions",
+    page: ({ others }) => others.versions.page,
+    path: ({ others }) => `assistants/${others.assistant}/compare`,
+    prepare: compareVersions,
   },
 ];

@@ -59,7 +59,7 @@ const press =
     for (const name of names) await page.getByRole("button", { name }).first().click();
   };
 const thread =
-  (name: Exclude<keyof Tour, "lab" | "now">, tab?: string) =>
+  (name: Exclude<keyof Tour, "lab" | "now" | "others">, tab?: string) =>
   (tour: Tour): string =>
     `threads/${tour[name]}${tab ? `?tab=${tab}` : ""}`;
 const at = (path: string) => () => path;

@@ -1,4 +1,4 @@
-/** What the page shows of random threads equals an independent reading of their logs. `LONG=1` tries 200 of them. */
+/** What the page shows of random threads equals an independent reading of their logs. `LONG=1` tries 200 of them, and CI two. */
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,7 +22,7 @@ import { callsAfter, type ReadCheckpoint, type ReadLog, readLog, type StoredEntr
 import { readAnnouncement, readBranches, readChanges, readOutline, readTrace, readTree } from "./screen.ts";
 import { Random, SimulatedServer } from "./simulated.ts";
 
-const THREADS = process.env.LONG ? 200 : 4;
+const THREADS = process.env.LONG ? 200 : 2;
 /** The same seeds each time, so that a change is judged by what it changed. `SEED` begins with another one. */
 const FIRST = Number(process.env.SEED ?? 1);
 const SEEDS = Array.from({ length: THREADS }, (_, at) => ((FIRST - 1 + at) % 200) + 1);

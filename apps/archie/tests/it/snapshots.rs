@@ -1,6 +1,8 @@
 //! What every command says: its help, its output into a pipe and in a terminal, its JSON. A change of any of them is seen.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::CommandFactory;
@@ -181,6 +183,29 @@ fn every_help() {
             insta::assert_snapshot!(format!("help-{name}"), help.out());
         }
     });
+}
+
+#[test]
+fn every_command_has_a_help_snapshot_and_every_snapshot_a_command() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots");
+    let files = std::fs::read_dir(folder).unwrap();
+    let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
+    let snapshots: BTreeSet<String> = names
+        .filter_map(|name| Some(name.strip_suffix(".snap")?.to_owned()))
+        .filter(|name| name == "help" || name.starts_with("help-"))
+        .collect();
+    let commands = words_of(&archie::cli::args::Args::command(), &[]);
+    let commands = commands
+        .iter()
+        .map(|words| format!("help-{}", words.join("-")));
+    let expected: BTreeSet<String> = commands.chain(["help".to_owned()]).collect();
+    // `docs/cli.md` is made of the files, so one too many is as wrong as one too few.
+    let missing: Vec<_> = expected.difference(&snapshots).collect();
+    let left_over: Vec<_> = snapshots.difference(&expected).collect();
+    assert!(
+        missing.is_empty() && left_over.is_empty(),
+        "`every_help` has not written {missing:?} yet; delete {left_over:?}"
+    );
 }
 
 #[test]

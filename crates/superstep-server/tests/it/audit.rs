@@ -14,7 +14,7 @@ use superstep_sqlite::Sqlite;
 
 use crate::kit::Client;
 
-fn key() -> AuditKey {
+pub(crate) fn key() -> AuditKey {
     AuditKey::new(b"a secret of the operator").unwrap()
 }
 

@@ -15,9 +15,6 @@ use crate::kit::Client;
 /// When the paused clock begins: 1 January 2025, 12:00:30 UTC.
 const BEGIN: i64 = 1_735_732_830_000;
 
-/// Saturdays before the clock changes in Berlin: 29 March and 25 October 2025, 12:00:30 UTC.
-const CLOCK_CHANGES: [i64; 2] = [1_743_249_630_000, 1_761_393_630_000];
-
 /// Stores that outlive a server, and their clock.
 struct Disk {
     store: Memory,
@@ -27,15 +24,10 @@ struct Disk {
 
 impl Disk {
     fn new() -> Self {
-        Self::at(BEGIN)
-    }
-
-    /// Stores whose clock begins at this time.
-    fn at(time: i64) -> Self {
         let begin = Instant::now();
         let clock = Clock::new(move || {
             let passed = i64::try_from(begin.elapsed().as_millis()).unwrap();
-            Timestamp(time + passed)
+            Timestamp(BEGIN + passed)
         });
         Self {
             store: Memory::default(),
@@ -89,7 +81,7 @@ fn with(mut body: Json, fields: Json) -> Json {
     body
 }
 
-fn path_of(cron: &Json) -> String {
+pub(crate) fn path_of(cron: &Json) -> String {
     format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap())
 }
 
@@ -102,7 +94,7 @@ async fn run_times(client: &Client, thread: &str) -> Vec<String> {
 }
 
 /// Returns how many threads a cron has made that are still there.
-async fn threads_of(client: &Client, cron: &Json) -> Json {
+pub(crate) async fn threads_of(client: &Client, cron: &Json) -> Json {
     let query = json!({ "metadata": { "cron_id": cron["cron_id"] } });
     client.post("/threads/count", query).await.ok()
 }
@@ -489,42 +481,6 @@ async fn a_tick_that_two_servers_see_is_one_run() {
     assert_eq!(run_times(&second, &thread).await.len(), 1);
     sleep(Duration::from_secs(120)).await;
     assert_eq!(threads_of(&first, &found[0]).await, 3);
-}
-
-/// At 2:30 there is no such time in one of these nights, and twice that time in the other.
-#[tokio::test(start_paused = true)]
-async fn over_two_servers_and_both_clock_changes_of_a_year_each_day_has_one_run() {
-    for saturday in CLOCK_CHANGES {
-        let disk = Disk::at(saturday);
-        let (first, second) = tokio::join!(disk.serve(), disk.serve());
-        let daily = json!({
-            "assistant_id": "chat", "schedule": "30 2 * * *", "timezone": "Europe/Berlin",
-            "input": said("tick"), "on_run_completed": "keep",
-        });
-        let cron = first.post("/runs/crons", daily).await.ok();
-        for day in 1..=4 {
-            sleep(Duration::from_secs(86_400)).await;
-            assert_eq!(threads_of(&second, &cron).await, day, "day {day}");
-        }
-    }
-}
-
-/// In both nights the hours go by as they do in all others, whatever the clock shows.
-#[tokio::test(start_paused = true)]
-async fn over_two_servers_and_a_clock_change_each_hour_has_one_run() {
-    for saturday in CLOCK_CHANGES {
-        let disk = Disk::at(saturday);
-        let (first, second) = tokio::join!(disk.serve(), disk.serve());
-        let hourly = json!({
-            "assistant_id": "chat", "schedule": "0 * * * *", "timezone": "Europe/Berlin",
-            "input": said("tick"), "on_run_completed": "keep",
-        });
-        let cron = second.post("/runs/crons", hourly).await.ok();
-        for hour in 1..=24 {
-            sleep(Duration::from_secs(3_600)).await;
-            assert_eq!(threads_of(&first, &cron).await, hour, "hour {hour}");
-        }
-    }
 }
 
 #[tokio::test(start_paused = true)]
