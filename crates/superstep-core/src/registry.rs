@@ -282,18 +282,12 @@ pub trait Registry: Send + Sync + 'static {
     fn sweep_requests(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>>;
 
     /// Takes deliveries to attempt them: at most `limit` of all tenants that are pending and due, those first that are due the
-    /// longest, of each run only the oldest that is pending. Counts an attempt and makes each due again at `again`: the caller
-    /// reports the end of the attempt before then, and if it dies, another process tries.
-    fn take_deliveries(
-        &self,
-        now: Timestamp,
-        again: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>>;
-
-    /// Takes deliveries as [`take_deliveries`](Self::take_deliveries) does, but none of the tenants that are `skipped`: as many of
-    /// theirs are being attempted as may be at once.
-    fn take_deliveries_except<'a>(
+    /// longest, of each run only the oldest that is pending. None of the tenants that are `skipped`: as many of theirs are being
+    /// attempted as may be at once. Counts an attempt and makes each due again at `again`: the caller reports the end of the
+    /// attempt before then, and if it dies, another process tries.
+    ///
+    /// What a skipped tenant has waiting must not be read: it may be very much.
+    fn take_deliveries<'a>(
         &'a self,
         now: Timestamp,
         again: Timestamp,

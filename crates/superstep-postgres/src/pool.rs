@@ -18,12 +18,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Row, Statement, Transaction};
+use tokio_postgres::{
+    CancelToken, Client, Config, IsolationLevel, NoTls, Row, Statement, Transaction,
+};
 
 use crate::Options;
 use crate::fault::{Fault, PostgresError};
@@ -476,9 +479,48 @@ impl Alone<'_> {
         Ok(transaction.isolation_level(isolation).start().await?)
     }
 
+    /// Returns what cancels the statement in progress on this connection, unless it is disarmed. For statements that may take long:
+    /// PostgreSQL does not notice that the caller is gone, and would go on to the end.
+    pub(crate) fn cancel_on_drop(&self) -> CancelOnDrop {
+        CancelOnDrop {
+            token: Some(self.link.client.cancel_token()),
+        }
+    }
+
     /// Returns the connection to the pool.
     pub(crate) fn give_back(self) {
         lock(&self.pool.idle_alone).push(self.link);
+    }
+}
+
+/// Cancels the statement in progress on a connection when it is dropped. The connection must not be used after that.
+pub(crate) struct CancelOnDrop {
+    token: Option<CancelToken>,
+}
+
+impl CancelOnDrop {
+    pub(crate) fn disarm(mut self) {
+        self.token = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let Some(token) = self.token.take() else {
+            return;
+        };
+        // Without a runtime, the process is about to end, and the connection with it.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        let cancel = async move {
+            if let Err(error) = token.cancel_query(NoTls).await {
+                tracing::debug!(%error, "a statement was not cancelled");
+            }
+        };
+        let mut task = JoinSet::new();
+        task.spawn_on(cancel, &runtime);
+        task.detach_all();
     }
 }
 

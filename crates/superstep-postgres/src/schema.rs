@@ -33,6 +33,7 @@ const MIGRATIONS: &[fn(u32) -> String] = &[
     beginnings,
     outbox,
     ticks,
+    waiting,
 ];
 
 const TABLES: &str = "
@@ -515,6 +516,11 @@ fn outbox(_: u32) -> String {
 /// When the last tick of a cron was due that made a run. Those of earlier ticks are not known.
 fn ticks(_: u32) -> String {
     "ALTER TABLE cron ADD COLUMN ticked bigint;".to_owned()
+}
+
+/// Pending deliveries by tenant: with this index, those of a tenant that has enough in progress are not read to find those of others.
+fn waiting(_: u32) -> String {
+    "CREATE INDEX delivery_waiting ON delivery (tenant, due, number) WHERE status = 0;".to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

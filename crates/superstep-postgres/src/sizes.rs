@@ -49,13 +49,14 @@ pub(crate) async fn report(pool: &Pool, query: &SizeQuery) -> Result<Vec<SizeRow
     rows.iter().map(size_row).collect()
 }
 
-/// Reads what takes longer than other requests may, with plans for whole tables.
+/// Reads what takes longer than other requests may, with plans for whole tables. Cancels the statement if the caller stops waiting.
 async fn read_long(
     pool: &Pool,
     sql: &str,
     params: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<Row>, Fault> {
     let mut alone = pool.alone().await?;
+    let cancel = alone.cancel_on_drop();
     let transaction = alone.begin(IsolationLevel::ReadCommitted).await?;
     transaction
         .batch_execute(
@@ -65,6 +66,7 @@ async fn read_long(
         .await?;
     let rows = transaction.query(sql, params).await?;
     transaction.commit().await?;
+    cancel.disarm();
     alone.give_back();
     Ok(rows)
 }

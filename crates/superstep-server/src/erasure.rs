@@ -3,13 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Checkpointer, Page, ThreadQuery};
 use superstep::driver::{NodeCache, RequestQueue};
 use superstep::error::CheckpointError;
 use superstep::registry::{ErasedRows, Registry};
 use superstep::store::{Search, Store, StoreError};
 use superstep::{ThreadId, Timestamp};
+use tokio::time::Instant;
 
+use crate::audit::{AuditKey, ErasureLog};
 use crate::auth::KEY_USED_FOR;
 use crate::files::{ThreadFileError, ThreadFiles};
 
@@ -63,6 +66,15 @@ pub struct ErasedTenant {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErasureError {
+    /// The entry about the erasure cannot follow the last one of the tenant's audit log. Nothing was deleted.
+    #[error(
+        "the last entry of the audit log of tenant `{tenant}` was changed or is hashed under another key; erase the tenant with the \
+         key of the server"
+    )]
+    AuditKey {
+        /// The tenant.
+        tenant: String,
+    },
     /// The checkpointer or the registry failed.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -92,7 +104,37 @@ pub enum ErasureError {
 /// ends. So this repeats until a pass that begins after those seconds finds nothing, at most ten times; [`ErasedTenant::is_complete`]
 /// says whether it came to that. Tokens of an OpenID Connect issuer are not stored anywhere: stop the issuer, or remove it from the
 /// policy of the servers, before you erase the tenant.
+///
+/// The tenant's audit log has two entries about it by `principal`: one before anything is deleted, and one at the end with the
+/// [receipt](ErasedTenant::receipt). An erasure without the second one was cut off, and is to be repeated. The key is that of the servers
+/// ([`ServerBuilder::audit`](crate::ServerBuilder::audit)); with another one nothing is deleted.
 pub async fn erase_tenant(
+    data: &TenantData<'_>,
+    tenant: &str,
+    key: Option<&AuditKey>,
+    (principal, now): (&str, Timestamp),
+) -> Result<ErasedTenant, ErasureError> {
+    let started = Instant::now();
+    let log = ErasureLog {
+        registry: data.registry,
+        tenant,
+        key,
+        principal,
+    };
+    if !log.accepts_key().await? {
+        let tenant = tenant.to_owned();
+        return Err(ErasureError::AuditKey { tenant });
+    }
+    let began = log.begin(now).await?;
+    let erased = erase_until_empty(data, tenant, now).await?;
+    let took = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
+    let ended = Timestamp(now.0.saturating_add(took));
+    log.end(began, ended, erased.receipt(tenant, ended)).await?;
+    Ok(erased)
+}
+
+/// Deletes until a pass finds nothing, or too many found something.
+async fn erase_until_empty(
     data: &TenantData<'_>,
     tenant: &str,
     now: Timestamp,
@@ -139,6 +181,27 @@ async fn erase_once(
 }
 
 impl ErasedTenant {
+    /// Returns what to keep as evidence that the tenant was erased: how much of each kind it was, as JSON.
+    pub fn receipt(&self, tenant: &str, at: Timestamp) -> Json {
+        let rows = &self.rows;
+        json!({
+            "tenant": tenant,
+            "erasedAt": at.0,
+            "complete": self.is_complete,
+            "threads": self.threads,
+            "files": self.files,
+            "items": self.items,
+            "runs": rows.runs,
+            "assistants": rows.assistants,
+            "crons": rows.crons,
+            "deliveries": rows.deliveries,
+            "apiKeys": rows.api_keys,
+            "requestKeys": rows.request_keys,
+            "requests": self.requests,
+            "cachedResults": self.cached,
+        })
+    }
+
     fn add(&mut self, pass: &Self) {
         self.threads += pass.threads;
         self.files += pass.files;

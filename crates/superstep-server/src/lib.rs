@@ -130,7 +130,7 @@ use superstep::registry::Registry;
 use superstep::store::Store;
 use superstep::{DriveError, QueueOptions, RunEndHook, RunQueue, Runtime};
 use superstep_http::NameResolver;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::access_log::AccessLog;
 use crate::audit::{AuditLog, EffectRecorder};
@@ -503,6 +503,7 @@ impl ServerBuilder {
             audit,
             mcp: OpenCalls::default(),
             answer_turns: start::AnswerTurns::default(),
+            size_reports: Semaphore::new(1),
         });
         hook.attach(&app);
         background::start_upkeep(&app);
@@ -556,6 +557,8 @@ pub(crate) struct Shared {
     /// Calls over MCP that clients can still speak to.
     pub(crate) mcp: OpenCalls,
     pub(crate) answer_turns: start::AnswerTurns,
+    /// The turn to compute a report of sizes.
+    pub(crate) size_reports: Semaphore,
 }
 
 impl Shared {

@@ -45,6 +45,7 @@ mod archive;
 mod cache;
 mod commit;
 mod fault;
+mod interrupt;
 mod list;
 mod numbers;
 mod queue_owner;
@@ -420,7 +421,12 @@ impl Checkpointer for Sqlite {
 
     fn sizes<'a>(&'a self, query: &'a SizeQuery) -> BoxFuture<'a, CheckpointResult<Vec<SizeRow>>> {
         let query = query.clone();
-        Box::pin(async move { Ok(self.list(move |db| sizes::report(db, &query)).await?) })
+        Box::pin(async move {
+            // Dropped with this future, also if its caller stops polling it.
+            let (_caller, read) = interrupt::interruptible();
+            let report = move |db: &Connection| read.run(db, |db| sizes::report(db, &query));
+            Ok(self.list(report).await?)
+        })
     }
 
     fn overdue<'a>(

@@ -378,16 +378,7 @@ impl Registry for Sqlite {
         Box::pin(async move { Ok(self.write(move |db| keys::sweep(db, now, limit)).await?) })
     }
 
-    fn take_deliveries(
-        &self,
-        now: Timestamp,
-        again: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
-        self.take_deliveries_except(now, again, limit, &[])
-    }
-
-    fn take_deliveries_except<'a>(
+    fn take_deliveries<'a>(
         &'a self,
         now: Timestamp,
         again: Timestamp,

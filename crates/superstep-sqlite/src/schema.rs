@@ -44,6 +44,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration::sql(CRONS),
     Migration::sql(OUTBOX),
     Migration::sql(TICKS),
+    Migration::sql(WAITING),
 ];
 
 /// SQL statements, and a function that computes new columns of existing rows.
@@ -274,6 +275,9 @@ const CRONS: &str = "
 
 /// When the last tick of a cron was due that made a run. Those of earlier ticks are not known.
 const TICKS: &str = "ALTER TABLE cron ADD COLUMN ticked INTEGER;";
+
+/// Pending deliveries by tenant: with this index, those of a tenant that has enough in progress are not read to find those of others.
+const WAITING: &str = "CREATE INDEX delivery_waiting ON delivery (tenant, due) WHERE status = 0;";
 
 /// The outbox, the keys of callers, and the audit logs.
 ///

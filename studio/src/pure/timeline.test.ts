@@ -100,6 +100,7 @@ describe("marks", () => {
     const trace: ThreadTrace = {
       thread_id: "t",
       cost,
+      is_complete: true,
       runs: [
         {
           ...span,

@@ -291,6 +291,9 @@ pub struct EraseArgs {
     /// Erase without asking
     #[arg(long)]
     pub yes: bool,
+    /// File with the secret of `serve --audit-key-file`
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

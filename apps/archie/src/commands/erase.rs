@@ -1,16 +1,16 @@
 //! `archie erase`: deletes everything of a tenant.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use archie_agent::clock::now;
 use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
-use serde_json::json;
 use superstep::ThreadId;
-use superstep_server::{ErasedTenant, TenantData, erase_tenant};
+use superstep_server::{AuditKey, ErasedTenant, ErasureError, TenantData, erase_tenant};
 
 use crate::app::{App, connect, open_sqlite};
 use crate::cli::args::EraseArgs;
 use crate::cli::settings::Store;
+use crate::commands::audit::read_audit_key;
 use crate::thread_files::AgentFiles;
 
 pub(super) async fn run(
@@ -25,6 +25,7 @@ pub(super) async fn run(
         );
     }
     ThreadId::of_tenant(tenant, "any")?;
+    let key = args.key_file.as_deref().map(read_audit_key).transpose()?;
     if !args.yes {
         let sure = terminal.ask(&format!(
             "Erase all threads, runs, crons, keys, items and files of tenant `{tenant}` permanently? [y/N] "
@@ -35,10 +36,10 @@ pub(super) async fn run(
         }
     }
     let waiting = terminal.waiting("erasing");
-    let erased = erase(app, tenant).await?;
+    let (erased, compacted) = erase(app, tenant, key.as_ref()).await?;
     drop(waiting);
     match args.json {
-        true => terminal.json(&receipt(tenant, &erased)),
+        true => terminal.json(&erased.receipt(tenant, now())),
         false => {
             terminal.line(&format!("erased tenant `{tenant}`: {}", summary(&erased)));
             terminal
@@ -50,6 +51,10 @@ pub(super) async fn run(
             }
         }
     }
+    // After the receipt, which is true also if this failed.
+    compacted.context(
+        "the tenant is erased, but bytes of what was deleted may still be in the file of the database; erase it again",
+    )?;
     if !erased.is_complete {
         bail!(
             "something still writes for tenant `{tenant}`; stop its issuer of tokens and its runs, then erase it again"
@@ -58,8 +63,14 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
+/// Deletes everything of a tenant. Returns how much it was, and whether the file of the database was written without it.
+async fn erase(
+    app: &App,
+    tenant: &str,
+    key: Option<&AuditKey>,
+) -> anyhow::Result<(ErasedTenant, anyhow::Result<()>)> {
     let files = AgentFiles::of(app);
+    let by = (OPERATOR, now());
     match &app.settings.store {
         Store::Sqlite(path) => {
             let sqlite = open_sqlite(path)?;
@@ -71,9 +82,10 @@ async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
                 queue: None,
                 cache: Some(&sqlite),
             };
-            let erased = erase_tenant(&data, tenant, now()).await?;
-            sqlite.compact().await?;
-            Ok(erased)
+            let erased = erase_tenant(&data, tenant, key, by).await;
+            let erased = erased.map_err(with_advice)?;
+            let compacted = sqlite.compact().await;
+            Ok((erased, compacted.map_err(anyhow::Error::from)))
         }
         Store::Postgres(url) => {
             let postgres = connect(url).await?;
@@ -85,8 +97,20 @@ async fn erase(app: &App, tenant: &str) -> anyhow::Result<ErasedTenant> {
                 queue: Some(&postgres),
                 cache: Some(&postgres),
             };
-            Ok(erase_tenant(&data, tenant, now()).await?)
+            let erased = erase_tenant(&data, tenant, key, by).await;
+            Ok((erased.map_err(with_advice)?, Ok(())))
         }
+    }
+}
+
+fn with_advice(error: ErasureError) -> anyhow::Error {
+    let is_key = matches!(error, ErasureError::AuditKey { .. });
+    let error = anyhow::Error::from(error);
+    match is_key {
+        true => error.context(
+            "nothing was erased; name the file of `serve --audit-key-file` with `--key-file`",
+        ),
+        false => error,
     }
 }
 
@@ -117,23 +141,5 @@ fn summary(erased: &ErasedTenant) -> String {
     }
 }
 
-/// What to keep as evidence that the tenant was erased.
-fn receipt(tenant: &str, erased: &ErasedTenant) -> serde_json::Value {
-    let rows = &erased.rows;
-    json!({
-        "tenant": tenant,
-        "erasedAt": now().0,
-        "complete": erased.is_complete,
-        "threads": erased.threads,
-        "files": erased.files,
-        "items": erased.items,
-        "runs": rows.runs,
-        "assistants": rows.assistants,
-        "crons": rows.crons,
-        "deliveries": rows.deliveries,
-        "apiKeys": rows.api_keys,
-        "requestKeys": rows.request_keys,
-        "requests": erased.requests,
-        "cachedResults": erased.cached,
-    })
-}
+/// Who the audit log says erased the tenant: commands have no caller.
+const OPERATOR: &str = "operator";

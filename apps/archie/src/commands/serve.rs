@@ -192,22 +192,49 @@ async fn own_queue<T>(
     terminal.aside(&format!(
         "another `archie serve` executes the runs of {store}; waiting until it has stopped"
     ));
-    let wait = async {
-        loop {
-            tokio::time::sleep(STANDBY_POLL).await;
-            if let Some(owner) = try_own().await? {
-                return anyhow::Ok(owner);
+    let wait = wait_for_queue(&try_own, &|problem| terminal.aside(problem));
+    tokio::select! {
+        owner = wait => Ok(Some(owner)),
+        () = stop() => Ok(None),
+    }
+}
+
+/// Tries to own the queue until it has no other owner. Errors do not end this: what a database that restarts does to the server is
+/// what a standby is there for. Reports the first error of several, and when the store answers again.
+async fn wait_for_queue<T>(
+    try_own: &impl AsyncFn() -> anyhow::Result<Option<T>>,
+    report: &dyn Fn(&str),
+) -> T {
+    let mut pause = STANDBY_POLL;
+    loop {
+        tokio::time::sleep(pause).await;
+        let is_first = pause == STANDBY_POLL;
+        match try_own().await {
+            Ok(Some(owner)) => return owner,
+            Ok(None) => {
+                if !is_first {
+                    report(
+                        "the store answers again; another `archie serve` still executes its runs",
+                    );
+                }
+                pause = STANDBY_POLL;
+            }
+            Err(error) => {
+                if is_first {
+                    report(&format!(
+                        "the store does not answer, the standby keeps trying: {error:#}"
+                    ));
+                }
+                pause = (pause * 2).min(STANDBY_PAUSE_MAX);
             }
         }
-    };
-    tokio::select! {
-        owner = wait => Ok(Some(owner?)),
-        () = stop() => Ok(None),
     }
 }
 
 /// How often a server on standby looks whether it may begin.
 const STANDBY_POLL: Duration = Duration::from_millis(250);
+/// How often it looks at most while the store fails.
+const STANDBY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 async fn serve(
     served: &ServedArgs<'_>,
@@ -333,4 +360,35 @@ pub fn server_of(app: &App, registry: Arc<dyn Registry>) -> ServerBuilder {
             .reserve_namespace(agent.name());
     }
     server
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_standby_survives_a_store_that_fails_for_a_minute() {
+        let begun = tokio::time::Instant::now();
+        let tries = Cell::new(0);
+        let try_own = async || {
+            tries.set(tries.get() + 1);
+            match begun.elapsed().as_secs() {
+                0 => Ok(None),
+                1..60 => Err(anyhow::anyhow!("the database restarts")),
+                60..70 => Ok(None),
+                _ => Ok(Some("owner")),
+            }
+        };
+        let reports = RefCell::new(Vec::new());
+        let report = |problem: &str| reports.borrow_mut().push(problem.to_owned());
+        assert_eq!(wait_for_queue(&try_own, &report).await, "owner");
+        let reports = reports.into_inner();
+        assert_eq!(reports.len(), 2, "{reports:?}");
+        assert!(reports[0].contains("the database restarts"), "{reports:?}");
+        assert!(reports[1].contains("answers again"), "{reports:?}");
+        // Every quarter of a second while the store answers, and seldom while it does not.
+        assert!((20..70).contains(&tries.get()), "{tries:?}");
+    }
 }

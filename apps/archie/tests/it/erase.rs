@@ -128,6 +128,10 @@ async fn a_tenant_is_erased_next_to_a_server_and_the_others_stay() {
         (&json!("acme"), &json!(true))
     );
     assert!(!is_below(&home, "marker-of-acme"));
+    let audited = workdir.json(&["audit", "list", "--tenant", "acme", "--json"]);
+    assert_eq!(audited[0]["action"], "tenant.erase", "{audited}");
+    assert_eq!(audited[1]["action"], "tenant.erased", "{audited}");
+    assert_eq!(audited[1]["detail"]["receipt"]["threads"], 1, "{audited}");
     let search = || "{}".to_owned();
     let refused = acme.send(Method::POST, "/threads/search", search()).await;
     assert_eq!(refused.0, StatusCode::UNAUTHORIZED);

@@ -122,7 +122,7 @@ pub(super) async fn taken_delivery_counts_an_attempt_and_is_due_again(
         ..new_delivery(&a, 1, 1)
     };
     end(db, &a, 1, std::slice::from_ref(&new)).await?;
-    let early = db.take_deliveries(later(9), later(500), 10).await?;
+    let early = db.take_deliveries(later(9), later(500), 10, &[]).await?;
     ensure_eq!(early, [], "a delivery that is not due yet");
     for attempt in 1..=3u32 {
         let now = later(u64::from(attempt) * 100);
@@ -133,7 +133,7 @@ pub(super) async fn taken_delivery_counts_an_attempt_and_is_due_again(
             updated: now,
             ..Delivery::pending(&new)
         };
-        let taken = db.take_deliveries(now, again, 10).await?;
+        let taken = db.take_deliveries(now, again, 10, &[]).await?;
         ensure_eq!(
             taken,
             std::slice::from_ref(&wanted),
@@ -142,7 +142,7 @@ pub(super) async fn taken_delivery_counts_an_attempt_and_is_due_again(
         let found = delivery(db, "acme", 1).await?;
         ensure_eq!(found, wanted, "the delivery as it is read");
         let early = db
-            .take_deliveries(Timestamp(again.0 - 1), again, 10)
+            .take_deliveries(Timestamp(again.0 - 1), again, 10, &[])
             .await?;
         ensure_eq!(early, [], "a delivery that is being attempted");
     }
@@ -183,7 +183,7 @@ pub(super) async fn take_of_deliveries_skips_tenants(db: &dyn Registry) -> Verdi
     }
     let taken = async |skipped: &[&str]| {
         let skipped: Vec<String> = skipped.iter().map(|name| (*name).to_owned()).collect();
-        let taken = db.take_deliveries_except(NOW, later(AGAIN_MS), 10, &skipped);
+        let taken = db.take_deliveries(NOW, later(AGAIN_MS), 10, &skipped);
         let mut tenants: Vec<String> = taken.await?.iter().map(tenant_of).collect();
         tenants.sort();
         Ok::<_, Fault>(tenants)
@@ -200,6 +200,20 @@ pub(super) async fn take_of_deliveries_skips_tenants(db: &dyn Registry) -> Verdi
     ensure_eq!(tenants, rest, "the tenants whose deliveries were taken");
     let tenants = taken(&[]).await?;
     ensure_eq!(tenants, TENANTS[..1], "the tenants of the rest");
+    // Of the other tenants, those that are due the longest come first, whosever they are.
+    for (tenant, n, ms) in [(0, 2, 1), (1, 3, 30), (2, 4, 10), (1, 5, 20), (2, 6, 99)] {
+        let thread = thread_of(TENANTS[tenant], &format!("t{n}"));
+        let new = NewDelivery {
+            at: later(ms),
+            ..new_delivery(&thread, n, n)
+        };
+        end(db, &thread, n, &[new]).await?;
+    }
+    let skipped = [TENANTS[0].to_owned()];
+    for wanted in [[4, 5].as_slice(), &[3], &[]] {
+        let taken = db.take_deliveries(later(50), later(AGAIN_MS), 2, &skipped);
+        ensure_eq!(numbers(&taken.await?), wanted, "those of other tenants");
+    }
     Ok(())
 }
 
@@ -240,7 +254,7 @@ pub(super) async fn racing_takes_give_each_delivery_once(db: &dyn Registry) -> V
     }
     let mut taken = Vec::new();
     for _ in 0..40 {
-        let takes = (0..8).map(|_| db.take_deliveries(NOW, later(1_000), 3));
+        let takes = (0..8).map(|_| db.take_deliveries(NOW, later(1_000), 3, &[]));
         for result in join_all(takes).await {
             taken.extend(numbers(&result?));
         }
@@ -275,7 +289,7 @@ pub(super) async fn end_of_an_attempt_is_stored(db: &dyn Registry) -> Verdict {
     let repeats = [retry.clone(), retry, AttemptEnd::Delivered];
     for (attempt, attempt_end) in (1..).zip(&repeats) {
         let now = later(u64::from(attempt) * 100);
-        db.take_deliveries(now, now.plus_ms(50), 1).await?;
+        db.take_deliveries(now, now.plus_ms(50), 1, &[]).await?;
         row.attempts = attempt;
         row.due = now.plus_ms(50);
         row = row.after_attempt(attempt_end, now.plus_ms(1));
@@ -292,7 +306,7 @@ pub(super) async fn end_of_an_attempt_is_stored(db: &dyn Registry) -> Verdict {
         "the delivery after all"
     );
     end(db, &a, 2, &[new_delivery(&a, 2, 2)]).await?;
-    db.take_deliveries(NOW, later(50), 1).await?;
+    db.take_deliveries(NOW, later(50), 1, &[]).await?;
     let dead = AttemptEnd::Dead {
         error: "410".into(),
     };
@@ -314,8 +328,8 @@ pub(super) async fn end_of_an_attempt_is_stored(db: &dyn Registry) -> Verdict {
 pub(super) async fn attempt_that_was_overtaken_ends_nothing(db: &dyn Registry) -> Verdict {
     let a = thread("a");
     end(db, &a, 1, &[new_delivery(&a, 1, 1)]).await?;
-    db.take_deliveries(NOW, later(50), 1).await?;
-    db.take_deliveries(later(50), later(100), 1).await?;
+    db.take_deliveries(NOW, later(50), 1, &[]).await?;
+    db.take_deliveries(later(50), later(100), 1, &[]).await?;
     let before = delivery(db, "", 1).await?;
     let late = [
         AttemptEnd::Delivered,
@@ -382,7 +396,7 @@ pub(super) async fn repeated_delivery_is_sent_from_the_beginning(db: &dyn Regist
     ];
     for (n, attempt_end) in (1..).zip(&ends) {
         let now = later(n * 100);
-        db.take_deliveries(now, later(90_000), 1).await?;
+        db.take_deliveries(now, later(90_000), 1, &[]).await?;
         let taken = attempt_of(db, "acme", 1, 1).await?;
         let ended = db.end_attempt("acme", new.id, taken, attempt_end, now);
         ensure!(ended.await?, "attempt {n} did not end");
@@ -416,7 +430,7 @@ pub(super) async fn attempt_from_before_a_repetition_ends_nothing(db: &dyn Regis
     let mut late = Vec::new();
     // All within one millisecond, in which times alone tell nothing.
     for n in 1..=3 {
-        let taken = db.take_deliveries(NOW, later(1_000), 1).await?;
+        let taken = db.take_deliveries(NOW, later(1_000), 1, &[]).await?;
         let Some(taken) = taken.first() else {
             return Err(Fault::new(format!("delivery {n} was not taken")));
         };
@@ -432,7 +446,7 @@ pub(super) async fn attempt_from_before_a_repetition_ends_nothing(db: &dyn Regis
         late.push(taken.attempt());
         db.repeat_delivery("", delivery_id(1), NOW).await?;
     }
-    let taken = db.take_deliveries(NOW, later(1_000), 1).await?;
+    let taken = db.take_deliveries(NOW, later(1_000), 1, &[]).await?;
     let Some(current) = taken.first().map(Delivery::attempt) else {
         return Err(Fault::new("the last repetition was not taken".to_owned()));
     };
@@ -545,7 +559,7 @@ pub(super) async fn sweep_deletes_old_confirmed_deliveries(db: &dyn Registry) ->
             2 => &dead,
             _ => &AttemptEnd::Delivered,
         };
-        db.take_deliveries(NOW, later(AGAIN_MS), 10).await?;
+        db.take_deliveries(NOW, later(AGAIN_MS), 10, &[]).await?;
         let now = later(u64::from(n) * 10);
         let taken = attempt_of(db, thread.tenant(), n, 1).await?;
         let ended = db.end_attempt(thread.tenant(), delivery_id(n), taken, attempt_end, now);
@@ -575,7 +589,7 @@ pub(super) async fn tenants_are_apart_in_deliveries(db: &dyn Registry) -> Verdic
     let own = thread_of("acme", "x");
     let new = new_delivery(&own, 1, 1);
     end(db, &own, 1, std::slice::from_ref(&new)).await?;
-    db.take_deliveries(NOW, later(AGAIN_MS), 1).await?;
+    db.take_deliveries(NOW, later(AGAIN_MS), 1, &[]).await?;
     let before = delivery(db, "acme", 1).await?;
     for tenant in STRANGERS {
         let by_id = DeliveryQuery {
@@ -634,7 +648,7 @@ pub(super) async fn hostile_texts_of_deliveries_survive(db: &dyn Registry) -> Ve
             ..new_delivery(&a, n, n)
         };
         end(db, &a, n, std::slice::from_ref(&new)).await?;
-        let taken = db.take_deliveries(NOW, later(AGAIN_MS), 1).await?;
+        let taken = db.take_deliveries(NOW, later(AGAIN_MS), 1, &[]).await?;
         let found = taken.into_iter().map(|taken| taken.new);
         ensure_eq!(found.collect::<Vec<_>>(), [new], "taken of {text:?}");
         let dead = AttemptEnd::Dead {
@@ -707,7 +721,7 @@ pub(super) async fn end(
 }
 
 async fn take(db: &dyn Registry, now: Timestamp, limit: u32) -> Result<Vec<u8>, Fault> {
-    let taken = db.take_deliveries(now, later(AGAIN_MS), limit).await?;
+    let taken = db.take_deliveries(now, later(AGAIN_MS), limit, &[]).await?;
     Ok(numbers(&taken))
 }
 

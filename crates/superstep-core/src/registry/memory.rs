@@ -646,16 +646,7 @@ impl Registry for MemoryRegistry {
         Box::pin(async move { Ok(self.lock().sweep_requests(now, limit)) })
     }
 
-    fn take_deliveries(
-        &self,
-        now: Timestamp,
-        again: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
-        self.take_deliveries_except(now, again, limit, &[])
-    }
-
-    fn take_deliveries_except<'a>(
+    fn take_deliveries<'a>(
         &'a self,
         now: Timestamp,
         again: Timestamp,

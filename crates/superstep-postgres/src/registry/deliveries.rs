@@ -37,9 +37,32 @@ macro_rules! columns {
 /// `delivery_due`: while the table has no statistics, the planner would take that index, and read all pending deliveries for each.
 macro_rules! is_first {
     () => {
-        "NOT EXISTS (
-             SELECT FROM delivery b
-             WHERE b.tenant = d.tenant AND b.run = d.run AND b.status < 1 AND b.number < d.number)"
+        is_first!("")
+    };
+    ($end:literal) => {
+        concat!(
+            "NOT EXISTS (
+                 SELECT FROM delivery b
+                 WHERE b.tenant = d.tenant AND b.run = d.run AND b.status < 1 AND b.number < d.number",
+            $end,
+            ")"
+        )
+    };
+}
+
+/// A statement that takes the deliveries of `first`, which the text before has found and locked.
+macro_rules! take_first {
+    ($($first:tt)*) => {
+        concat!(
+            $($first)*,
+            ", taken AS (
+                 UPDATE delivery AS d SET attempts = d.attempts + 1, due = $2, updated = greatest(d.updated, $1)
+                 FROM first WHERE d.tenant = first.tenant AND d.id = first.id
+                 RETURNING d.*, first.due AS was_due)
+             SELECT ",
+            columns!(),
+            " FROM taken ORDER BY was_due, number"
+        )
     };
 }
 
@@ -96,24 +119,49 @@ pub(super) async fn take(
 ) -> Result<Vec<Delivery>, Fault> {
     let skipped = skipped.iter().map(String::as_str);
     let skipped: Vec<&str> = skipped.filter(|name| is_tenant(name)).collect();
-    let sql = concat!(
-        "WITH first AS MATERIALIZED (
-             SELECT d.tenant, d.id, d.due FROM delivery d
-             WHERE d.status = 0 AND d.due <= $1 AND d.tenant <> ALL ($4) AND ",
-        is_first!(),
-        " ORDER BY d.due, d.number LIMIT $3 FOR NO KEY UPDATE OF d SKIP LOCKED),
-         taken AS (
-             UPDATE delivery AS d SET attempts = d.attempts + 1, due = $2, updated = greatest(d.updated, $1)
-             FROM first WHERE d.tenant = first.tenant AND d.id = first.id
-             RETURNING d.*, first.due AS was_due)
-         SELECT ",
-        columns!(),
-        " FROM taken ORDER BY was_due, number"
-    );
-    let params: Params<'_> = &[&now.0, &again.0, &i64::from(limit), &skipped];
-    let rows = pool.write(sql, params).await?;
+    let limit = i64::from(limit);
+    let rows = match skipped.is_empty() {
+        true => pool.write(TAKE, &[&now.0, &again.0, &limit]).await?,
+        false => {
+            let params: Params<'_> = &[&now.0, &again.0, &limit, &skipped];
+            pool.write(TAKE_OF_OTHERS, params).await?
+        }
+    };
     rows.iter().map(delivery_row).collect()
 }
+
+const TAKE: &str = take_first!(
+    "WITH first AS MATERIALIZED (
+         SELECT d.tenant, d.id, d.due FROM delivery d
+         WHERE d.status = 0 AND d.due <= $1 AND ",
+    is_first!(),
+    " ORDER BY d.due, d.number LIMIT $3 FOR NO KEY UPDATE OF d SKIP LOCKED)"
+);
+
+/// The same for all tenants but some. Goes from tenant to tenant along the index `delivery_waiting`, because those that are skipped may
+/// have a hundred thousand deliveries that are due before all others.
+///
+/// The rows that are locked are joined once more: a lock inside the subquery would be taken on more than the limit. The conditions that
+/// are compared again after a lock are those of the joined row; that on the status is again not the one of the partial indexes.
+/// `OFFSET 0` keeps the planner from making a join of the look at the run: without statistics, that join would read all deliveries of
+/// the tenant for each.
+const TAKE_OF_OTHERS: &str = take_first!(
+    "WITH RECURSIVE waiting AS (
+         (SELECT d.tenant FROM delivery d WHERE d.status = 0 ORDER BY d.tenant LIMIT 1)
+         UNION ALL
+         SELECT (SELECT d.tenant FROM delivery d WHERE d.status = 0 AND d.tenant > w.tenant ORDER BY d.tenant LIMIT 1)
+         FROM waiting w WHERE w.tenant IS NOT NULL),
+     first AS MATERIALIZED (
+         SELECT l.tenant, l.id, l.due FROM waiting w
+         CROSS JOIN LATERAL (
+             SELECT d.tenant, d.id, d.due, d.number FROM delivery d
+             WHERE d.tenant = w.tenant AND d.status = 0 AND d.due <= $1 AND ",
+    is_first!(" OFFSET 0"),
+    " ORDER BY d.due, d.number LIMIT $3) found
+         JOIN delivery l ON l.id = found.id AND l.tenant = found.tenant AND l.status < 1 AND l.due <= $1
+         WHERE w.tenant <> ALL ($4)
+         ORDER BY found.due, found.number LIMIT $3 FOR NO KEY UPDATE OF l SKIP LOCKED)"
+);
 
 /// Returns the earliest time at which a delivery can be taken.
 pub(super) async fn next_due(pool: &Pool) -> Result<Option<Timestamp>, Fault> {

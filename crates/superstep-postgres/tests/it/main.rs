@@ -21,4 +21,5 @@ mod races;
 mod records;
 mod registry;
 mod request_queue;
+mod sizes;
 mod thread_rows;

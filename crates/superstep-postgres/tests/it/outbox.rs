@@ -65,7 +65,7 @@ type Attempts = Arc<Mutex<Vec<(u8, u8)>>>;
 /// Takes deliveries and confirms them until there are none.
 async fn deliver_all(postgres: Postgres, attempts: Attempts) {
     while postgres.next_delivery_due().await.unwrap().is_some() {
-        let taken = postgres.take_deliveries(Timestamp(200), Timestamp(90_000), 5);
+        let taken = postgres.take_deliveries(Timestamp(200), Timestamp(90_000), 5, &[]);
         for taken in taken.await.unwrap() {
             let id = taken.new.id.to_bytes();
             attempts.lock().unwrap().push((id[0], id[15]));

@@ -6,6 +6,7 @@
 
 mod chain;
 mod effects;
+mod erasure;
 mod prune;
 mod recording;
 mod routes;
@@ -17,6 +18,7 @@ pub use prune::{PrunedAudit, prune_audit_log};
 pub use verifier::{AuditProblem, AuditVerifier, verify_audit_log};
 
 pub(crate) use effects::EffectRecorder;
+pub(crate) use erasure::ErasureLog;
 pub(crate) use recording::{record_answers, record_command, record_request};
 pub(crate) use routes::routes;
 pub(crate) use writer::AuditLog;

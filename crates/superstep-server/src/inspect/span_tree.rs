@@ -1,20 +1,23 @@
 //! The trace of a thread: spans of runs, waits, supersteps, nodes and calls, with models, tokens, cost and tool classes.
 
 use serde_json::{Map, Value as Json, json};
-use superstep::trace::{Span, Trace, fields};
+use superstep::trace::{Span, fields};
 use superstep::{RunId, ThreadId};
 
 use super::calls::{self, CallTotals};
+use super::newest_trace::NewestTrace;
 use crate::wire;
 
 /// Returns a trace as clients read it.
-pub(crate) fn span_tree(thread: &ThreadId, trace: &Trace) -> Json {
+pub(crate) fn span_tree(thread: &ThreadId, newest: &NewestTrace) -> Json {
+    let trace = &newest.trace;
     let mut all = CallTotals::default();
     trace.runs.iter().for_each(|run| all.add(run));
     json!({
         "thread_id": thread.name(),
         "cost": super::totals(all),
         "runs": trace.runs.iter().map(span).collect::<Vec<_>>(),
+        "is_complete": newest.is_complete,
     })
 }
 

@@ -15,7 +15,7 @@ use superstep::graph::Definition;
 
 use crate::caller::{Caller, Payload, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
-use crate::inspect::{self, DiffSide, InboxQuery};
+use crate::inspect::{self, DiffSide, InboxQuery, TraceLimits};
 use crate::routes::paging::{page, paged, searched};
 use crate::start::no_checkpoint;
 use crate::test_case::TestCase;
@@ -178,8 +178,14 @@ async fn case(
 
 async fn trace(State(app): State<App>, ThreadPath(id): ThreadPath) -> ApiResult<JsonBody<Json>> {
     thread::get(&app, &id).await?;
-    let trace = app.runtime.trace_of(&id).await?;
-    Ok(JsonBody(inspect::span_tree(&id, &trace)))
+    let store = app.runtime.checkpointer();
+    let newest = inspect::newest_trace(&**store, &id, TraceLimits::OF_REPLY).await?;
+    if newest.trace.runs.is_empty() && !newest.is_complete {
+        return Err(ApiError::invalid(
+            "The log of the newest run is too long for one reply. Read its trace with `archie trace`.",
+        ));
+    }
+    Ok(JsonBody(inspect::span_tree(&id, &newest)))
 }
 
 async fn labels(

@@ -1,17 +1,22 @@
 //! How many bytes threads take in the checkpointer.
 
+use std::time::Duration;
+
 use axum::Json as JsonBody;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
+use http::StatusCode;
 use serde_json::{Value as Json, json};
 use superstep::checkpoint::{Page, SizeGroup, SizeQuery, SizeRow, StoredSize};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
 
-use crate::App;
 use crate::caller::{Caller, QueryFields, ThreadPath};
 use crate::error::{ApiError, ApiResult};
 use crate::routes::paging::page;
 use crate::thread;
+use crate::{App, Shared};
 
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -69,8 +74,21 @@ async fn report(
         by,
         page: page(query.number("limit")?, query.number("offset")?)?,
     };
+    let _turn = report_turn(&app).await?;
     let found = app.runtime.sizes(&query).await?;
     Ok(JsonBody(found.iter().map(size).collect()))
+}
+
+/// Waits until no other report is computed: each reads an index entry for every body of a tenant. The turn ends when its holder is
+/// dropped, also because its caller went away.
+async fn report_turn(app: &Shared) -> ApiResult<SemaphorePermit<'_>> {
+    if let Ok(turn) = timeout(TURN_WAIT_MAX, app.size_reports.acquire()).await {
+        return Ok(turn.expect("the semaphore is never closed"));
+    }
+    let why = "The server is computing another report of sizes. Try again later.";
+    let mut busy = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why);
+    busy.retry_after = Some(TURN_WAIT_MAX.as_secs());
+    Err(busy)
 }
 
 fn size(row: &SizeRow) -> Json {
@@ -89,3 +107,6 @@ fn size(row: &SizeRow) -> Json {
 fn section(size: StoredSize) -> Json {
     json!({ "count": size.count, "bytes": size.bytes })
 }
+
+/// How long a report waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(10);

@@ -137,7 +137,7 @@ async fn take(sender: &Arc<Sender>, attempts: &mut Attempts) -> CheckpointResult
         }
         let now = sender.runtime.now();
         let again = now.plus_ms(ms(lease));
-        let taken = registry.take_deliveries_except(now, again, limit, &full);
+        let taken = registry.take_deliveries(now, again, limit, &full);
         let taken = taken.await?;
         let are_all = taken.len() < limit as usize;
         for delivery in taken {

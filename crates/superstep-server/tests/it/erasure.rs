@@ -8,11 +8,15 @@ use std::time::Duration;
 use http::StatusCode;
 use serde_json::json;
 use services::Cluster;
+use superstep::Timestamp;
 use superstep::prelude::*;
 use superstep::registry::{MemoryRegistry, Registry as _};
 use superstep::store::{MemoryStore, Namespace, PutItem, Search, Store as _};
 use superstep_postgres::Postgres;
-use superstep_server::{Authentication, ErasedTenant, Permission, TenantData, erase_tenant};
+use superstep_server::{
+    AuditKey, AuditVerifier, Authentication, ErasedTenant, ErasureError, Permission, TenantData,
+    erase_tenant, verify_audit_log,
+};
 use superstep_sqlite::Sqlite;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client as Plain, NoTls};
@@ -24,6 +28,11 @@ use crate::schema::Schema;
 
 /// Number of markers of the tenant that is erased.
 const MARKERS: u32 = 1_000;
+
+/// Who erases, and when.
+fn by() -> (&'static str, Timestamp) {
+    ("operator", now())
+}
 
 #[tokio::test]
 async fn no_marker_of_an_erased_tenant_is_left_in_a_folder() {
@@ -44,13 +53,13 @@ async fn no_marker_of_an_erased_tenant_is_left_in_a_folder() {
         queue: None,
         cache: Some(&server.store),
     };
-    let erased = erase_tenant(&data, "acme", now()).await.unwrap();
+    let erased = erase_tenant(&data, "acme", None, by()).await.unwrap();
     assert_every_kind(&erased);
     server.store.compact().await.unwrap();
     assert_eq!(markers_in(folder.path(), "acme"), all(0));
     assert_eq!(markers_in(folder.path(), "globex"), all(KINDS));
     assert_others_go_on(&server).await;
-    let again = erase_tenant(&data, "acme", now()).await.unwrap();
+    let again = erase_tenant(&data, "acme", None, by()).await.unwrap();
     assert!(again.is_complete && again.threads + again.items + again.files == 0);
     server.drain().await;
 }
@@ -65,7 +74,7 @@ async fn no_marker_of_an_erased_tenant_is_left_in_the_tables_of_postgres() {
     assert_planted(&schema, folder.path(), MARKERS).await;
 
     let data = everything(&server);
-    let erased = erase_tenant(&data, "acme", now()).await.unwrap();
+    let erased = erase_tenant(&data, "acme", None, by()).await.unwrap();
     assert_every_kind(&erased);
     assert!(erased.requests > 0, "{erased:?}");
     assert_planted(&schema, folder.path(), 0).await;
@@ -109,7 +118,7 @@ async fn no_marker_of_an_erased_tenant_is_left_in_the_files_of_postgres() {
     }
     assert_eq!(in_files("acme"), all(60));
 
-    let erased = erase_tenant(&everything(&server), "acme", now()).await;
+    let erased = erase_tenant(&everything(&server), "acme", None, by()).await;
     assert!(erased.unwrap().is_complete);
     server.drain().await;
     // What the page on erasing a tenant tells operators to do. `ANALYZE` alone keeps the samples of a table that is empty now.
@@ -252,7 +261,8 @@ async fn what_a_caller_stores_with_a_deleted_key_is_erased() {
         unreachable!("the key is refused at last")
     };
     let data = stores.data();
-    let (written, erased) = tokio::join!(write_until_refused, erase_tenant(&data, "acme", now()));
+    let (written, erased) =
+        tokio::join!(write_until_refused, erase_tenant(&data, "acme", None, by()));
     let erased = erased.unwrap();
     // The server uses the key for three seconds more.
     assert!(written > 50, "{written}");
@@ -285,7 +295,9 @@ async fn what_a_node_in_progress_stores_is_erased() {
     // The thread exists, and its node waits.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
-    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    let erased = erase_tenant(&stores.data(), "acme", None, by())
+        .await
+        .unwrap();
     let found = (erased.is_complete, erased.threads, erased.items);
     assert_eq!(found, (true, 1, 1));
     assert_eq!(stores.count_items().await, 0);
@@ -305,11 +317,66 @@ async fn a_tenant_that_something_keeps_writing_to_is_not_reported_as_erased() {
         }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    let erased = erase_tenant(&stores.data(), "acme", None, by())
+        .await
+        .unwrap();
     assert!(!erased.is_complete && erased.items > 10, "{erased:?}");
 
     writing.shutdown().await;
-    let erased = erase_tenant(&stores.data(), "acme", now()).await.unwrap();
+    let erased = erase_tenant(&stores.data(), "acme", None, by())
+        .await
+        .unwrap();
     assert!(erased.is_complete, "{erased:?}");
     assert_eq!(stores.count_items().await, 0);
+}
+
+/// Returns the actions in the audit log of `acme`, oldest first, after verifying it.
+async fn audited(stores: &Stores, key: Option<&AuditKey>) -> Vec<String> {
+    let verifier = AuditVerifier::new("acme", key);
+    let verified = verify_audit_log(&stores.registry, "acme", verifier).await;
+    let entries = stores.registry.audit("acme", 0, 100).await.unwrap();
+    assert_eq!(verified.unwrap().seq, entries.len() as u64);
+    entries.into_iter().map(|entry| entry.action).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_erasure_that_is_cut_off_is_in_the_audit_log() {
+    let stores = Stores::default();
+    stores.put("note").await;
+    let data = stores.data();
+    // After the first pass, and before the one that finds nothing.
+    let second = Duration::from_secs(1);
+    let cut_off = tokio::time::timeout(second, erase_tenant(&data, "acme", None, by())).await;
+    assert!(cut_off.is_err());
+    assert_eq!(stores.count_items().await, 0);
+    assert_eq!(audited(&stores, None).await, ["tenant.erase"]);
+
+    let erased = erase_tenant(&data, "acme", None, by()).await.unwrap();
+    assert!(erased.is_complete);
+    let whole = ["tenant.erase", "tenant.erase", "tenant.erased"];
+    assert_eq!(audited(&stores, None).await, whole);
+    let entries = stores.registry.audit("acme", 2, 1).await.unwrap();
+    let detail: serde_json::Value = serde_json::from_str(&entries[0].detail).unwrap();
+    let found = (&detail["began"], &detail["receipt"]["complete"]);
+    assert_eq!(found, (&json!(2), &json!(true)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_erased_under_a_key_that_the_audit_log_does_not_have() {
+    let stores = Stores::default();
+    let data = stores.data();
+    let key = AuditKey::new(b"a secret of the operator").unwrap();
+    erase_tenant(&data, "acme", Some(&key), by()).await.unwrap();
+    stores.put("note").await;
+    let refused = erase_tenant(&data, "acme", None, by()).await;
+    assert!(
+        matches!(refused, Err(ErasureError::AuditKey { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(stores.count_items().await, 1);
+    let before = ["tenant.erase", "tenant.erased"];
+    assert_eq!(audited(&stores, Some(&key)).await, before);
+    erase_tenant(&data, "acme", Some(&key), by()).await.unwrap();
+    assert_eq!(stores.count_items().await, 0);
+    assert_eq!(audited(&stores, Some(&key)).await.len(), 4);
 }

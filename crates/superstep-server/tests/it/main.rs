@@ -32,6 +32,7 @@ mod receiver;
 mod retention;
 mod routes;
 mod schema;
+mod size_reports;
 mod strangers;
 mod streams;
 mod subgraphs;

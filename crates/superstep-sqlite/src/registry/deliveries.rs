@@ -2,6 +2,8 @@
 //!
 //! As with runs, statements that must not read confirmed deliveries name their index.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use superstep_core::registry::{
     AttemptEnd, Delivery, DeliveryAttempt, DeliveryQuery, DeliveryStatus, NewDelivery,
@@ -56,11 +58,10 @@ pub(super) fn take(
     limit: u32,
     skipped: &[String],
 ) -> Result<Vec<Delivery>, Fault> {
-    let skipped = serde_json::to_string(skipped)?;
-    let numbers: Vec<i64> = connection
-        .prepare_cached(TAKEABLE)?
-        .query_map(params![now.0, limit, skipped], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let numbers = match skipped.is_empty() {
+        true => takeable(connection, now, limit)?,
+        false => takeable_of_others(connection, now, limit, skipped)?,
+    };
     let mut update = connection.prepare_cached(
         "UPDATE delivery SET attempts = attempts + 1, due = ?2, updated = max(updated, ?3)
          WHERE number = ?1",
@@ -79,14 +80,73 @@ pub(super) fn take(
     Ok(taken)
 }
 
-/// Of each run the oldest pending delivery, if it is due. None of the tenants that are skipped.
+/// Returns the numbers of deliveries that can be taken.
+fn takeable(connection: &Connection, now: Timestamp, limit: u32) -> Result<Vec<i64>, Fault> {
+    let mut select = connection.prepare_cached(TAKEABLE)?;
+    let numbers = select.query_map(params![now.0, limit], |row| row.get(0))?;
+    Ok(numbers.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the numbers of deliveries that can be taken, of all tenants but some. Goes from tenant to tenant, because those that are
+/// skipped may have a hundred thousand deliveries that are due before all others.
+fn takeable_of_others(
+    connection: &Connection,
+    now: Timestamp,
+    limit: u32,
+    skipped: &[String],
+) -> Result<Vec<i64>, Fault> {
+    let mut full = BTreeSet::new();
+    for name in skipped {
+        full.extend(read::tenant(connection, name)?);
+    }
+    let mut next_tenant = connection.prepare_cached(NEXT_TENANT)?;
+    let mut of_tenant = connection.prepare_cached(TAKEABLE_OF_TENANT)?;
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    let mut after = BEFORE_ALL_TENANTS;
+    loop {
+        let next = next_tenant.query_row([after], |row| row.get::<_, i64>(0));
+        let Some(tenant) = next.optional()? else {
+            break;
+        };
+        after = tenant;
+        if full.contains(&tenant) {
+            continue;
+        }
+        let rows = of_tenant.query_map(params![tenant, now.0, limit], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        for row in rows {
+            found.push(row?);
+        }
+    }
+    found.sort_unstable();
+    found.truncate(limit as usize);
+    Ok(found.into_iter().map(|(_, number)| number).collect())
+}
+
+/// Of each run the oldest pending delivery, if it is due.
 const TAKEABLE: &str = "SELECT d.number FROM delivery AS d INDEXED BY delivery_due
      WHERE d.status = 0 AND d.due <= ?1
-       AND (?3 = '[]' OR d.tenant NOT IN (SELECT id FROM tenant WHERE name IN (SELECT value FROM json_each(?3))))
        AND NOT EXISTS (
            SELECT 1 FROM delivery AS b INDEXED BY delivery_run
            WHERE b.tenant = d.tenant AND b.run = d.run AND b.status = 0 AND b.number < d.number)
      ORDER BY d.due, d.number LIMIT ?2";
+
+/// The same for a tenant, with the times.
+const TAKEABLE_OF_TENANT: &str =
+    "SELECT d.due, d.number FROM delivery AS d INDEXED BY delivery_waiting
+     WHERE d.status = 0 AND d.tenant = ?1 AND d.due <= ?2
+       AND NOT EXISTS (
+           SELECT 1 FROM delivery AS b INDEXED BY delivery_run
+           WHERE b.tenant = d.tenant AND b.run = d.run AND b.status = 0 AND b.number < d.number)
+     ORDER BY d.due, d.number LIMIT ?3";
+
+/// The next tenant that has pending deliveries.
+const NEXT_TENANT: &str = "SELECT tenant FROM delivery INDEXED BY delivery_waiting
+     WHERE status = 0 AND tenant > ?1 ORDER BY tenant LIMIT 1";
+
+/// Tenants are numbered from zero.
+const BEFORE_ALL_TENANTS: i64 = -1;
 
 /// Returns the earliest time at which a delivery can be taken.
 pub(super) fn next_due(connection: &Connection) -> Result<Option<Timestamp>, Fault> {

@@ -90,7 +90,7 @@ fn first_entry() -> AuditEntry {
 async fn deliveries_are_there_when_the_file_is_opened_again() {
     let db = db();
     end_run(&db).await;
-    let taken = db.take_deliveries(Timestamp(5), Timestamp(50), 10);
+    let taken = db.take_deliveries(Timestamp(5), Timestamp(50), 10, &[]);
     let taken = taken.await.unwrap();
     assert_eq!(taken.len(), 1);
     let retry = AttemptEnd::Retry {
@@ -113,7 +113,7 @@ async fn deliveries_are_there_when_the_file_is_opened_again() {
     assert_eq!(again.deliveries(&all()).await.unwrap(), before);
     let due = again.next_delivery_due().await.unwrap();
     assert_eq!(due, Some(Timestamp(60)));
-    let taken = again.take_deliveries(Timestamp(60), Timestamp(90), 10);
+    let taken = again.take_deliveries(Timestamp(60), Timestamp(90), 10, &[]);
     let taken = taken.await.unwrap();
     assert_eq!(taken.len(), 1);
     assert_eq!((taken[0].new.id, taken[0].attempts), (delivery_id(1), 2));

@@ -797,28 +797,14 @@ impl Registry for BrokenRegistry {
         Box::pin(self.sweep_requests_by_defect(now, limit))
     }
 
-    fn take_deliveries(
-        &self,
-        now: Timestamp,
-        again: Timestamp,
-        limit: u32,
-    ) -> BoxFuture<'_, CheckpointResult<Vec<Delivery>>> {
-        Box::pin(self.take_deliveries_by_defect(now, again, limit))
-    }
-
-    fn take_deliveries_except<'a>(
+    fn take_deliveries<'a>(
         &'a self,
         now: Timestamp,
         again: Timestamp,
         limit: u32,
         skipped: &'a [String],
     ) -> BoxFuture<'a, CheckpointResult<Vec<Delivery>>> {
-        match self.defect {
-            RegistryDefect::DeliveriesOfNoTenantSkipped => self.take_deliveries(now, again, limit),
-            _ => self
-                .inner
-                .take_deliveries_except(now, again, limit, skipped),
-        }
+        Box::pin(self.take_deliveries_by_defect(now, again, limit, skipped))
     }
 
     fn end_attempt<'a>(

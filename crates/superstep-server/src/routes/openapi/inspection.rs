@@ -369,6 +369,13 @@ fn trace() -> Json {
         required("thread_id", uuid()),
         required("cost", named("CallTotals")),
         required("runs", list(named("TraceSpan"))),
+        required(
+            "is_complete",
+            about(
+                boolean(),
+                "If not, the log is too long for one reply, and runs that began before its newest part are left out, also in `cost`",
+            ),
+        ),
     ])
 }
 

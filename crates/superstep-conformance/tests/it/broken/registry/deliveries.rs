@@ -76,41 +76,41 @@ impl BrokenRegistry {
         now: Timestamp,
         again: Timestamp,
         limit: u32,
+        skipped: &[String],
     ) -> CheckpointResult<Vec<Delivery>> {
+        let take = |now: Timestamp, again: Timestamp, limit: u32| {
+            self.inner.take_deliveries(now, again, limit, skipped)
+        };
         match self.defect {
             RegistryDefect::AttemptNotCounted => {
-                let mut taken = self.inner.take_deliveries(now, again, limit).await?;
+                let mut taken = take(now, again, limit).await?;
                 for taken in &mut taken {
                     taken.attempts = 0;
                 }
                 Ok(taken)
             }
-            RegistryDefect::TakenDeliveryStaysDue => {
-                self.inner.take_deliveries(now, now, limit).await
-            }
+            RegistryDefect::TakenDeliveryStaysDue => take(now, now, limit).await,
             RegistryDefect::TakesDeliveriesBehindOthers => {
-                let taken = self.inner.take_deliveries(now, again, limit).await?;
+                let taken = take(now, again, limit).await?;
                 self.with_those_behind(taken).await
             }
             RegistryDefect::LastDueDeliveryFirst => {
-                let mut taken = self.inner.take_deliveries(now, again, limit).await?;
+                let mut taken = take(now, again, limit).await?;
                 taken.reverse();
                 Ok(taken)
             }
-            RegistryDefect::DueOfDeliveriesIgnored => {
-                let end_of_time = Timestamp(i64::MAX);
-                self.inner.take_deliveries(end_of_time, again, limit).await
-            }
-            RegistryDefect::DeliveriesTakenWithoutLimit => {
-                self.inner.take_deliveries(now, again, u32::MAX).await
-            }
+            RegistryDefect::DueOfDeliveriesIgnored => take(Timestamp(i64::MAX), again, limit).await,
+            RegistryDefect::DeliveriesTakenWithoutLimit => take(now, again, u32::MAX).await,
             RegistryDefect::TakeOfDeliveriesTorn => {
-                let taken = self.inner.take_deliveries(now, now, limit).await?;
+                let taken = take(now, now, limit).await?;
                 give_way().await;
-                self.inner.take_deliveries(now, again, limit).await?;
+                take(now, again, limit).await?;
                 Ok(taken)
             }
-            _ => self.inner.take_deliveries(now, again, limit).await,
+            RegistryDefect::DeliveriesOfNoTenantSkipped => {
+                self.inner.take_deliveries(now, again, limit, &[]).await
+            }
+            _ => take(now, again, limit).await,
         }
     }
 
