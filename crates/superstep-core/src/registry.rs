@@ -39,7 +39,7 @@ use crate::ids::{ApiKeyId, AssistantId, CronId, DeliveryId, RunId, ThreadId, Tim
 
 /// Stores runs, assistants, crons, keys, deliveries and audit logs.
 ///
-/// Every call is atomic. A call that is repeated because its reply was lost leaves the registry as one call would, apart from
+/// Every call but [`erase_tenant`](Self::erase_tenant) is atomic. A call that is repeated because its reply was lost leaves the registry as one call would, apart from
 /// [`take_runs`](Self::take_runs) and [`take_deliveries`](Self::take_deliveries), which take further ones, and
 /// [`change_assistant`](Self::change_assistant), which makes a further version.
 pub trait Registry: Send + Sync + 'static {
@@ -362,7 +362,10 @@ pub trait Registry: Send + Sync + 'static {
     /// Returns the tenants that have an audit log, in order.
     fn audited_tenants(&self) -> BoxFuture<'_, CheckpointResult<Vec<String>>>;
 
-    /// Deletes everything of a tenant but its audit log, in one write, runs in progress included. Returns how much it was.
+    /// Deletes everything of a tenant but its audit log, runs in progress included, API keys and crons first. Returns how much it was.
+    ///
+    /// A store may do it in batches, so that others need not wait for the whole. After an error some may be deleted, and another call
+    /// deletes the rest.
     fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>>;
 }
 

@@ -53,26 +53,36 @@ pub(crate) async fn clear(pool: &Pool, prefix: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Deletes the results of a tenant. Returns how many there were.
+/// Deletes the results of a tenant. Returns how many there were. Reads all results, so it does that in several statements, which have a
+/// time limit.
 pub(crate) async fn clear_tenant(pool: &Pool, tenant: &str) -> Result<u64, Fault> {
     if !is_tenant(tenant) {
         return Ok(0);
     }
     // As `CacheKey::tenant_of` reads a key. Its bytes need not be a text of PostgreSQL, which has no NUL.
-    let sql = "WITH named AS (SELECT hash, encode(key, 'escape') AS key FROM cache),
+    let sql = "WITH part AS MATERIALIZED (
+             SELECT hash, encode(key, 'escape') AS key FROM cache
+             WHERE hash >= $2 ORDER BY hash LIMIT $3),
          cleared AS (
              DELETE FROM cache WHERE hash IN (
-                 SELECT hash FROM named
+                 SELECT hash FROM part
                  WHERE key ~ '^([^/]*/){3}[0-9a-f]{32}[^/]*/'
                    AND substring(split_part(key, '/', 4) FROM 33) = $1)
              RETURNING 1)
-         SELECT count(*) FROM cleared";
+         SELECT (SELECT count(*) FROM cleared), (SELECT max(hash) FROM part)";
     let suffix = match tenant {
         "" => String::new(),
         tenant => format!("@{tenant}"),
     };
-    let rows = pool.write(sql, &[&suffix]).await?;
-    Ok(rows.first().map_or(0, |row| count(row, 0)))
+    let mut cleared = 0;
+    let mut from = Some(i64::MIN);
+    while let Some(first) = from {
+        let rows = pool.write(sql, &[&suffix, &first, &ROWS_AT_ONCE]).await?;
+        cleared += rows.first().map_or(0, |row| count(row, 0));
+        let last = rows.first().and_then(|row| row.get::<_, Option<i64>>(1));
+        from = last.and_then(|last| last.checked_add(1));
+    }
+    Ok(cleared)
 }
 
 /// Deletes expired results. Returns how many there were.
@@ -94,3 +104,6 @@ fn checksum(key: &str, body: &[u8]) -> i32 {
 fn hash(key: &str) -> i64 {
     xxh3_64(key.as_bytes()).cast_signed()
 }
+
+/// How many results a statement reads that looks for those of a tenant.
+const ROWS_AT_ONCE: i64 = 1_000;

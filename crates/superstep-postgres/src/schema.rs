@@ -519,8 +519,11 @@ fn ticks(_: u32) -> String {
 }
 
 /// Pending deliveries by tenant: with this index, those of a tenant that has enough in progress are not read to find those of others.
+/// And requests to workers by tenant, so that the erasure of a tenant does not read all of them for each batch.
 fn waiting(_: u32) -> String {
-    "CREATE INDEX delivery_waiting ON delivery (tenant, due, number) WHERE status = 0;".to_owned()
+    "CREATE INDEX delivery_waiting ON delivery (tenant, due, number) WHERE status = 0;
+    CREATE INDEX inbox_of_tenant ON inbox (tenant);"
+        .to_owned()
 }
 
 /// Number of the first schema whose items have checksums.

@@ -5,6 +5,7 @@ use superstep_core::Timestamp;
 use superstep_core::graph::CacheKey;
 use superstep_core::store::item_checksum;
 
+use crate::Sqlite;
 use crate::fault::Fault;
 
 /// Returns the bytes under a key, unless they have expired.
@@ -55,21 +56,48 @@ pub(crate) fn clear(connection: &Connection, prefix: &str) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Deletes the results of a tenant. Returns how many there were.
-pub(crate) fn clear_tenant(connection: &Connection, tenant: &str) -> Result<u64, Fault> {
-    let mut select = connection.prepare_cached("SELECT rowid, key FROM cache")?;
-    let mut rows = select.query([])?;
+/// Deletes the results of a tenant. Returns how many there were. Reads all results, so it does that in several transactions.
+pub(crate) async fn clear_tenant(sqlite: &Sqlite, tenant: &str) -> Result<u64, Fault> {
+    let mut cleared = 0;
+    let mut after = Some(i64::MIN);
+    while let Some(place) = after {
+        let tenant = tenant.to_owned();
+        let part = sqlite
+            .write(move |db| clear_part(db, &tenant, place))
+            .await?;
+        cleared += part.cleared;
+        after = part.last;
+    }
+    Ok(cleared)
+}
+
+/// Some of all results.
+struct ClearedPart {
+    /// Number of those that were of the tenant.
+    cleared: u64,
+    /// Number of the last row; `None` if there were no rows.
+    last: Option<i64>,
+}
+
+fn clear_part(connection: &Connection, tenant: &str, after: i64) -> Result<ClearedPart, Fault> {
+    let mut select = connection
+        .prepare_cached("SELECT rowid, key FROM cache WHERE rowid > ?1 ORDER BY rowid LIMIT ?2")?;
+    let mut rows = select.query(params![after, ROWS_AT_ONCE])?;
     let mut found: Vec<i64> = Vec::new();
+    let mut last = None;
     while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        last = Some(number);
         if CacheKey::tenant_of(row.get_ref(1)?.as_str()?) == Some(tenant) {
-            found.push(row.get(0)?);
+            found.push(number);
         }
     }
     let mut delete = connection.prepare_cached("DELETE FROM cache WHERE rowid = ?1")?;
     for row in &found {
         delete.execute([row])?;
     }
-    Ok(found.len() as u64)
+    let cleared = found.len() as u64;
+    Ok(ClearedPart { cleared, last })
 }
 
 /// Deletes expired results. Returns how many there were.
@@ -81,3 +109,6 @@ pub(crate) fn sweep(connection: &Connection, now: Timestamp, limit: u32) -> Resu
         .execute(params![now.0, limit])?;
     Ok(swept as u64)
 }
+
+/// How many results are read before others may write.
+const ROWS_AT_ONCE: u32 = 1_000;

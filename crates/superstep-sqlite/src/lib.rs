@@ -271,12 +271,7 @@ impl NodeCache for Sqlite {
     }
 
     fn clear_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<u64>> {
-        let tenant = tenant.to_owned();
-        Box::pin(async move {
-            Ok(self
-                .write(move |db| cache::clear_tenant(db, &tenant))
-                .await?)
-        })
+        Box::pin(async move { Ok(cache::clear_tenant(self, tenant).await?) })
     }
 
     fn sweep(&self, now: Timestamp, limit: u32) -> BoxFuture<'_, CheckpointResult<u64>> {

@@ -1,6 +1,6 @@
 //! The registry: runs, assistants, crons, keys, deliveries and audit logs as rows.
 //!
-//! Every call is one transaction, so it happens as a whole or not at all. JSON is stored as text.
+//! Every call but the erasure of a tenant is one transaction, so it happens as a whole or not at all. JSON is stored as text.
 
 mod assistants;
 mod audit;
@@ -497,8 +497,7 @@ impl Registry for Sqlite {
     }
 
     fn erase_tenant<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, CheckpointResult<ErasedRows>> {
-        let tenant = tenant.to_owned();
-        Box::pin(async move { Ok(self.write(move |db| erasure::erase(db, &tenant)).await?) })
+        Box::pin(async move { Ok(erasure::erase(self, tenant).await?) })
     }
 }
 

@@ -210,7 +210,7 @@ pub(super) async fn take_of_deliveries_skips_tenants(db: &dyn Registry) -> Verdi
         end(db, &thread, n, &[new]).await?;
     }
     let skipped = [TENANTS[0].to_owned()];
-    for wanted in [[4, 5].as_slice(), &[3], &[]] {
+    for wanted in [[4_u8, 5].as_slice(), &[3], &[]] {
         let taken = db.take_deliveries(later(50), later(AGAIN_MS), 2, &skipped);
         ensure_eq!(numbers(&taken.await?), wanted, "those of other tenants");
     }

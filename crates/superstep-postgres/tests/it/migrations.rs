@@ -83,6 +83,7 @@ async fn items_of_an_older_schema_get_checksums_and_stay_readable() {
              DROP FUNCTION take_runs(bigint, bigint, text[]);
              DROP TABLE run, assistant_version, assistant, cron;
              DROP TABLE delivery, api_key, request_key, audit, audit_head;
+             DROP INDEX inbox_of_tenant;
              DROP INDEX listing_created;
              ALTER TABLE listing DROP COLUMN lifetime_ms, DROP COLUMN at_end;
              UPDATE meta SET version = 4",

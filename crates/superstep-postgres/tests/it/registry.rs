@@ -309,3 +309,32 @@ async fn a_tick_that_two_processes_fire_is_one_run() {
         assert_eq!(row.next, Some(Timestamp(i64::from(round) + 1)));
     }
 }
+
+/// Each batch is a statement of its own, within the time limit. What a batch has deleted stays deleted if a later one fails.
+#[tokio::test]
+async fn a_tenant_is_erased_in_batches() {
+    let db = db().await;
+    let client = db.schema.client().await;
+    client
+        .batch_execute(
+            "INSERT INTO delivery (at, updated, due, attempts, status, id, run, tenant, name, address, event, error, body)
+                 SELECT i, i, i, 1, 1, gen_random_uuid(), gen_random_uuid(), 'acme', 'a', '', '', '', ''
+                 FROM generate_series(1, 2500) i;
+             CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS
+                 $$ BEGIN RAISE EXCEPTION 'stop'; END $$;
+             CREATE TRIGGER stop BEFORE DELETE ON delivery FOR EACH ROW
+                 WHEN (OLD.number = 1500) EXECUTE FUNCTION stop()",
+        )
+        .await
+        .unwrap();
+    let stopped = Registry::erase_tenant(&db.postgres, "acme").await;
+    assert!(stopped.is_err());
+    client
+        .batch_execute("DROP TRIGGER stop ON delivery")
+        .await
+        .unwrap();
+    let rest = Registry::erase_tenant(&db.postgres, "acme").await.unwrap();
+    assert_eq!(rest.deliveries, 1_500);
+    let again = Registry::erase_tenant(&db.postgres, "acme").await.unwrap();
+    assert_eq!(again.deliveries, 0);
+}

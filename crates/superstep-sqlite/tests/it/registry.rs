@@ -256,3 +256,25 @@ async fn json_that_could_not_be_read_again_is_refused() {
     let taken = db.take_runs(Timestamp(20), 1).await.unwrap();
     assert_eq!(taken[0].row.arguments, nested(127));
 }
+
+/// Each batch is a transaction of its own, so that others can write in between. What a batch has deleted stays deleted if a later one fails.
+#[tokio::test]
+async fn a_tenant_is_erased_in_batches() {
+    let db = db();
+    let file = Connection::open(db.path()).unwrap();
+    file.execute_batch(
+        "INSERT INTO tenant (id, name) VALUES (7, 'acme');
+         INSERT INTO delivery (tenant, id, run, thread, status, attempts, due, at, updated, address, event, error, body)
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 2500)
+             SELECT 7, randomblob(16), randomblob(16), 'a', 1, 1, i, i, i, '', '', '', '{}' FROM n;
+         CREATE TRIGGER stop BEFORE DELETE ON delivery WHEN old.number = 1500
+             BEGIN SELECT RAISE(ABORT, 'stop'); END;",
+    )
+    .unwrap();
+    assert!(db.erase_tenant("acme").await.is_err());
+    file.execute_batch("DROP TRIGGER stop").unwrap();
+    let rest = db.erase_tenant("acme").await.unwrap();
+    assert_eq!(rest.deliveries, 1_500);
+    let again = db.erase_tenant("acme").await.unwrap();
+    assert_eq!(again.deliveries, 0);
+}
