@@ -192,9 +192,9 @@ async fn own_queue<T>(
     terminal.aside(&format!(
         "another `archie serve` executes the runs of {store}; waiting until it has stopped"
     ));
-    let wait = wait_for_queue(&try_own, &|problem| terminal.aside(problem));
+    let report = |problem: &str| terminal.aside(problem);
     tokio::select! {
-        owner = wait => Ok(Some(owner)),
+        owner = wait_for_queue(&try_own, &report) => Ok(Some(owner)),
         () = stop() => Ok(None),
     }
 }

@@ -519,12 +519,13 @@ async fn a_case_of_a_branch_with_many_forks_says_that_it_did_not_compare_them_al
     let id: ThreadId = id_of(&thread).parse().unwrap();
     let graph = order();
     let driver = orders.runtime.driver();
+    let options = RunOptions::default();
     let lost = async || orders.read(&thread, "case").await["not_recovered"].to_string();
     for _ in 0..101 {
         let log = orders.runtime.log_of(&id).await.unwrap();
         let at = log.last().unwrap().seq;
         let fork = ThreadRequest::Fork { at };
-        let forked = driver.execute(&id, graph.definition(), fork, &RunOptions::default());
+        let forked = driver.execute(&id, graph.definition(), fork, &options);
         forked.await.unwrap();
         if log.len() < 20 {
             assert!(!lost().await.contains("more than 100 forks"));
