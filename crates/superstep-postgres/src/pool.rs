@@ -18,14 +18,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, IsolationLevel, NoTls, Row, Statement, Transaction};
+use tokio_postgres::{
+    Client, Connection, IsolationLevel, NoTls, Row, Socket, Statement, Transaction,
+};
 
 use crate::Options;
+use crate::address::Address;
 use crate::fault::{Fault, PostgresError};
 use crate::place::Partitions;
 
@@ -44,7 +48,7 @@ pub(crate) struct Pool {
 /// How a connection is opened.
 #[derive(Clone)]
 struct Connector {
-    config: Config,
+    address: Address,
     /// Settings sent to the server once per connection.
     greeting: String,
     request_timeout: Duration,
@@ -121,7 +125,8 @@ pub(crate) struct Link {
 }
 
 impl Pool {
-    pub(crate) fn new(mut config: Config, options: &Options) -> Self {
+    pub(crate) fn new(mut address: Address, options: &Options) -> Self {
+        let config = &mut address.config;
         if config.get_application_name().is_none() {
             config.application_name("superstep");
         }
@@ -131,7 +136,7 @@ impl Pool {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         Self {
             connector: Connector {
-                config,
+                address,
                 greeting: greeting(options),
                 request_timeout: options.request_timeout,
             },
@@ -264,6 +269,7 @@ impl Pool {
     pub(crate) async fn dedicated(&self) -> Result<Link, Fault> {
         let mut connector = self.connector.clone();
         connector
+            .address
             .config
             .keepalives_idle(PROBE_IDLE)
             .keepalives_interval(PROBE_INTERVAL)
@@ -334,7 +340,7 @@ impl Pool {
 
 impl Connector {
     async fn connect(&self) -> Result<Link, Fault> {
-        let made = Link::connect(&self.config, &self.greeting);
+        let made = Link::connect(&self.address, &self.greeting);
         let made = timeout(self.request_timeout, made).await;
         made.unwrap_or_else(|_| Err(self.silent()))
     }
@@ -396,23 +402,34 @@ impl Drop for Busy<'_> {
 }
 
 impl Link {
-    async fn connect(config: &Config, greeting: &str) -> Result<Self, Fault> {
-        let (client, connection) = config.connect(NoTls).await?;
+    async fn connect(address: &Address, greeting: &str) -> Result<Self, Fault> {
+        let config = address.config_now()?;
+        let link = match &address.encryption {
+            None => Self::over(config.connect(NoTls).await?),
+            Some(encryption) => Self::over(config.connect(encryption.clone()).await?),
+        };
+        link.client.batch_execute(greeting).await?;
+        Ok(link)
+    }
+
+    /// Drives a connection, encrypted or not.
+    fn over<S>((client, connection): (Client, Connection<Socket, S>)) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let mut tasks = JoinSet::new();
         let abort = tasks.spawn(async {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database broke");
             }
         });
-        let link = Self {
+        Self {
             client,
             statements: Mutex::default(),
             tasks,
             abort,
             is_lost: AtomicBool::new(false),
-        };
-        link.client.batch_execute(greeting).await?;
-        Ok(link)
+        }
     }
 
     pub(crate) fn is_live(&self) -> bool {

@@ -22,3 +22,4 @@ mod records;
 mod registry;
 mod request_queue;
 mod thread_rows;
+mod tls;
