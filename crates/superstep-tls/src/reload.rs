@@ -104,7 +104,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<ReadFile>, TlsError> {
 }
 
 fn digests(read: &[ReadFile]) -> Vec<[u8; 32]> {
-    let digest = |file: &ReadFile| Sha256::digest(&file.text).into();
+    let digest = |file: &ReadFile| -> [u8; 32] { Sha256::digest(&file.text).into() };
     read.iter().map(digest).collect()
 }
 
