@@ -55,7 +55,8 @@ impl Ingress {
         nodes: impl IntoIterator<Item = T>,
     ) -> Result<Self, RestateError> {
         let plain = Client::builder(TokioExecutor::new()).build(connector());
-        let nodes = nodes.into_iter().map(|node| node_at(&node.into(), &plain));
+        let nodes: Vec<String> = nodes.into_iter().map(Into::into).collect();
+        let nodes = nodes.iter().map(|node| node_at(node, &plain));
         let nodes: Vec<Node> = nodes.collect::<Result<_, _>>()?;
         if nodes.is_empty() {
             return Err(RestateError::NoAddress);

@@ -135,3 +135,19 @@ pub(super) async fn stop() {
         () = ctrl_c::pressed() => {}
     }
 }
+
+#[test]
+fn an_admin_address_with_parameters_of_tls_must_be_one_with_tls() {
+    let (address, _) = admin_client("http://127.0.0.1:9070").unwrap();
+    assert_eq!(address, "http://127.0.0.1:9070");
+    let (address, _) = admin_client("https://h:9070?sslmode=require").unwrap();
+    assert_eq!(address, "https://h:9070");
+    for (wrong, why) in [
+        ("http://h:9070?sslrootcert=/a", "does not encrypt"),
+        ("https://h:9070?sslrootcert=/absent", "/absent"),
+        ("https://h:9070?sslmode=disable", "contradicts"),
+    ] {
+        let error = admin_client(wrong).unwrap_err().to_string();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
+}

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{
-    AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisResult,
-};
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisResult};
 use superstep_tls::{TlsClient, TlsError, TlsParameters};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
