@@ -5,6 +5,7 @@
 
 use std::error::Error;
 use std::iter::repeat_n;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,14 @@ pub enum PostgresError {
     Silent {
         /// How long we waited.
         waited: Duration,
+    },
+    /// The file with the password cannot be read.
+    #[error("cannot read the passwords in `{}`", .file.display())]
+    PassFile {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: std::io::Error,
     },
     /// The statement that several concurrent records shared failed.
     #[error("the statement that several records shared failed")]
@@ -97,7 +106,12 @@ impl Fault {
         match self {
             Fault::Refused(_) => true,
             Fault::Broken(_) => match self.cause() {
-                Some(PostgresError::Silent { .. } | PostgresError::Unsent) => false,
+                // A file that is being replaced is back in a moment; `Address` refuses one that is absent from the start.
+                Some(
+                    PostgresError::Silent { .. }
+                    | PostgresError::Unsent
+                    | PostgresError::PassFile { .. },
+                ) => false,
                 Some(_) => true,
                 None => self.sql_state().is_some_and(is_final),
             },
@@ -185,7 +199,7 @@ impl From<Fault> for CheckpointError {
 }
 
 /// The client library's own text is only a category; the details are in the sources.
-fn in_words(error: &dyn Error) -> String {
+pub(crate) fn in_words(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -6,7 +6,14 @@
 //! connection.
 //!
 //! This crate knows nothing about graphs: bodies are opaque bytes, and every decision depends only on the [`Commit`] it gets.
-//! It does not encrypt its connections yet: use it over loopback or a network that you trust.
+//!
+//! # Encryption and passwords
+//!
+//! The address says how much a connection has to prove, in the words of libpq: `sslmode` (`disable` to `verify-full`),
+//! `sslrootcert`, `sslcert` and `sslkey`, or `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`. Use `verify-full` for a
+//! server on another machine: without a mode, connections to this machine are not encrypted, and others only if the server can.
+//! The password is in the address, in `PGPASSWORD`, or in a file that `passfile` or `PGPASSFILE` names. Every new connection
+//! reads certificates and passwords again.
 //!
 //! # How it works
 //!
@@ -46,6 +53,7 @@
 //! - [Move threads to another database](../../book/html/docs/howto/move-threads.html)
 //! - [Scale](../../book/html/docs/scale.html)
 
+mod address;
 mod admin;
 mod archive;
 mod cache;
@@ -55,6 +63,7 @@ mod id;
 mod lifetime;
 mod list;
 mod owner;
+mod passfile;
 mod place;
 mod pool;
 mod queue_owner;
@@ -67,6 +76,7 @@ mod sizes;
 mod store;
 mod terms;
 mod thread_row;
+mod tls;
 
 pub use fault::PostgresError;
 pub use queue_owner::QueueOwner;
@@ -81,14 +91,15 @@ use superstep_core::checkpoint::{
     SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
+#[cfg(doc)]
 use superstep_core::error::CheckpointError;
 #[cfg(doc)]
 use superstep_core::registry::Registry;
 #[cfg(doc)]
 use superstep_core::store::Store;
 use superstep_core::{Epoch, RunId, Seq, TaskId, ThreadId, Timestamp};
-use tokio_postgres::Config;
 
+use crate::address::Address;
 use crate::fault::Fault;
 use crate::place::Places;
 use crate::pool::Pool;
@@ -145,11 +156,9 @@ impl Postgres {
 
     /// Connects to a database with options other than the defaults.
     pub async fn connect_with(url: &str, options: Options) -> CheckpointResult<Self> {
-        let config: Config = url.parse().map_err(|error| CheckpointError::Unusable {
-            why: format!("the address is not one of a PostgreSQL database: {error}"),
-        })?;
+        let address = Address::parse(url)?;
         schema::check_name(&options.schema).map_err(Fault::from)?;
-        let pool = Arc::new(Pool::new(config, &options));
+        let pool = Arc::new(Pool::new(address, &options));
         let partitions = schema::migrate(&pool, &options).await?;
         let places = Arc::new(Places::new(Arc::clone(&pool), partitions));
         Ok(Self {

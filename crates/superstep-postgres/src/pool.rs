@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use superstep_core::__private::lock;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -25,12 +26,14 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{
-    CancelToken, Client, Config, IsolationLevel, NoTls, Row, Statement, Transaction,
+    CancelToken, Client, Connection, IsolationLevel, NoTls, Row, Socket, Statement, Transaction,
 };
 
 use crate::Options;
+use crate::address::Address;
 use crate::fault::{Fault, PostgresError};
 use crate::place::Partitions;
+use crate::tls::Encryption;
 
 /// Values for the parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -47,7 +50,7 @@ pub(crate) struct Pool {
 /// How a connection is opened.
 #[derive(Clone)]
 struct Connector {
-    config: Config,
+    address: Address,
     /// Settings sent to the server once per connection.
     greeting: String,
     request_timeout: Duration,
@@ -124,7 +127,8 @@ pub(crate) struct Link {
 }
 
 impl Pool {
-    pub(crate) fn new(mut config: Config, options: &Options) -> Self {
+    pub(crate) fn new(mut address: Address, options: &Options) -> Self {
+        let config = &mut address.config;
         if config.get_application_name().is_none() {
             config.application_name("superstep");
         }
@@ -134,7 +138,7 @@ impl Pool {
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         Self {
             connector: Connector {
-                config,
+                address,
                 greeting: greeting(options),
                 request_timeout: options.request_timeout,
             },
@@ -267,6 +271,7 @@ impl Pool {
     pub(crate) async fn dedicated(&self) -> Result<Link, Fault> {
         let mut connector = self.connector.clone();
         connector
+            .address
             .config
             .keepalives_idle(PROBE_IDLE)
             .keepalives_interval(PROBE_INTERVAL)
@@ -337,7 +342,7 @@ impl Pool {
 
 impl Connector {
     async fn connect(&self) -> Result<Link, Fault> {
-        let made = Link::connect(&self.config, &self.greeting);
+        let made = Link::connect(&self.address, &self.greeting);
         let made = timeout(self.request_timeout, made).await;
         made.unwrap_or_else(|_| Err(self.silent()))
     }
@@ -399,23 +404,34 @@ impl Drop for Busy<'_> {
 }
 
 impl Link {
-    async fn connect(config: &Config, greeting: &str) -> Result<Self, Fault> {
-        let (client, connection) = config.connect(NoTls).await?;
+    async fn connect(address: &Address, greeting: &str) -> Result<Self, Fault> {
+        let config = address.config_now()?;
+        let link = match &address.encryption {
+            None => Self::over(config.connect(NoTls).await?),
+            Some(encryption) => Self::over(config.connect(encryption.clone()).await?),
+        };
+        link.client.batch_execute(greeting).await?;
+        Ok(link)
+    }
+
+    /// Drives a connection, encrypted or not.
+    fn over<S>((client, connection): (Client, Connection<Socket, S>)) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let mut tasks = JoinSet::new();
         let abort = tasks.spawn(async {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database broke");
             }
         });
-        let link = Self {
+        Self {
             client,
             statements: Mutex::default(),
             tasks,
             abort,
             is_lost: AtomicBool::new(false),
-        };
-        link.client.batch_execute(greeting).await?;
-        Ok(link)
+        }
     }
 
     pub(crate) fn is_live(&self) -> bool {
@@ -484,6 +500,7 @@ impl Alone<'_> {
     pub(crate) fn cancel_on_drop(&self) -> CancelOnDrop {
         CancelOnDrop {
             token: Some(self.link.client.cancel_token()),
+            encryption: self.pool.connector.address.encryption.clone(),
         }
     }
 
@@ -496,6 +513,8 @@ impl Alone<'_> {
 /// Cancels the statement in progress on a connection when it is dropped. The connection must not be used after that.
 pub(crate) struct CancelOnDrop {
     token: Option<CancelToken>,
+    /// The request to cancel goes over a connection of its own, which is encrypted like all others.
+    encryption: Option<Encryption>,
 }
 
 impl CancelOnDrop {
@@ -513,8 +532,13 @@ impl Drop for CancelOnDrop {
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
+        let encryption = self.encryption.take();
         let cancel = async move {
-            if let Err(error) = token.cancel_query(NoTls).await {
+            let cancelled = match encryption {
+                None => token.cancel_query(NoTls).await,
+                Some(encryption) => token.cancel_query(encryption).await,
+            };
+            if let Err(error) = cancelled {
                 tracing::debug!(%error, "a statement was not cancelled");
             }
         };

@@ -7,6 +7,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::{QueuedRequest, RequestQueue};
 use superstep::{DriveError, Engine, RunId, RunReport, ThreadId, Timestamp};
+use superstep_tls::TlsError;
 
 use crate::handlers::{Reply, now};
 use crate::ingress::Ingress;
@@ -28,11 +29,18 @@ pub enum RestateError {
     NoAddress,
     /// The address is not a valid ingress address.
     #[error(
-        "`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080 (TLS is for a proxy next to the program: `https://` is not spoken)"
+        "`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080, or https://restate.internal:8080 with TLS"
     )]
     BadAddress {
         /// The rejected address.
         address: String,
+    },
+    /// A parameter of the address about TLS cannot be used.
+    #[error("the parameters of the address of an ingress cannot be used")]
+    BadParameters {
+        /// Why not.
+        #[from]
+        source: TlsError,
     },
     /// A node did not answer, or answered with a transient error, until the retry deadline.
     #[error(
@@ -67,6 +75,7 @@ impl RestateError {
     pub const CODES: &'static [&'static str] = &[
         "restate-no-address",
         "restate-bad-address",
+        "restate-bad-parameters",
         "restate-silent",
         "restate-refused",
         "restate-unreadable",
@@ -77,6 +86,7 @@ impl RestateError {
         match self {
             RestateError::NoAddress => "restate-no-address",
             RestateError::BadAddress { .. } => "restate-bad-address",
+            RestateError::BadParameters { .. } => "restate-bad-parameters",
             RestateError::Silent { .. } => "restate-silent",
             RestateError::Refused { .. } => "restate-refused",
             RestateError::Unreadable { .. } => "restate-unreadable",
@@ -96,6 +106,10 @@ impl From<RestateError> for DriveError {
 
 impl Restate {
     /// Creates a client of a cluster from the addresses of its ingresses and the queue that its workers read.
+    ///
+    /// An address `https://…` is encrypted. Its parameters say what to trust, as in an address of PostgreSQL:
+    /// `https://restate.internal:8080?sslrootcert=FILE`, `sslcert` and `sslkey`, and `sslmode` (default: `verify-full`). Every new
+    /// connection reads the files again.
     pub fn new<T: Into<String>>(
         ingresses: impl IntoIterator<Item = T>,
         queue: impl RequestQueue,

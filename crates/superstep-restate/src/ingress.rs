@@ -6,9 +6,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
-use hyper_util::client::legacy::Client;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{Client, ResponseFuture};
 use hyper_util::rt::TokioExecutor;
+use superstep_tls::{TlsParameters, client_config};
 use tokio::time::Instant;
 
 use crate::client::RestateError;
@@ -17,10 +19,32 @@ use crate::refusal::chain;
 /// The ingress addresses of a cluster.
 #[derive(Debug, Clone)]
 pub(crate) struct Ingress {
-    nodes: Vec<String>,
-    http: Client<HttpConnector, Full<Bytes>>,
+    nodes: Vec<Node>,
     /// How long to retry while the cluster does not answer.
     pub(crate) patience: Duration,
+}
+
+/// A node, and the client that calls it.
+#[derive(Debug, Clone)]
+struct Node {
+    /// Address without parameters and without a slash at the end.
+    address: String,
+    http: Http,
+}
+
+#[derive(Debug, Clone)]
+enum Http {
+    Plain(Client<HttpConnector, Full<Bytes>>),
+    Encrypted(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
+}
+
+impl Http {
+    fn request(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
+        match self {
+            Http::Plain(client) => client.request(request),
+            Http::Encrypted(client) => client.request(request),
+        }
+    }
 }
 
 const FIRST_WAIT: Duration = Duration::from_millis(20);
@@ -30,25 +54,15 @@ impl Ingress {
     pub(crate) fn new<T: Into<String>>(
         nodes: impl IntoIterator<Item = T>,
     ) -> Result<Self, RestateError> {
-        let nodes: Vec<String> = nodes
-            .into_iter()
-            .map(|node| node.into().trim_end_matches('/').to_owned())
-            .collect();
+        let plain = Client::builder(TokioExecutor::new()).build(connector());
+        let nodes: Vec<String> = nodes.into_iter().map(Into::into).collect();
+        let nodes = nodes.iter().map(|node| node_at(node, &plain));
+        let nodes: Vec<Node> = nodes.collect::<Result<_, _>>()?;
         if nodes.is_empty() {
             return Err(RestateError::NoAddress);
         }
-        for node in &nodes {
-            let uri: Uri = node.parse().map_err(|_| bad_address(node))?;
-            if uri.scheme_str() != Some("http") || uri.host().is_none() {
-                return Err(bad_address(node));
-            }
-        }
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(Duration::from_secs(2)));
         Ok(Self {
             nodes,
-            http: Client::builder(TokioExecutor::new()).build(connector),
             patience: Duration::from_secs(120),
         })
     }
@@ -69,7 +83,7 @@ impl Ingress {
         for turn in first.. {
             let node = &self.nodes[turn % self.nodes.len()];
             let asked = Instant::now();
-            let error = match self.call_node(node, path, key, body.clone()).await {
+            let error = match node.call(path, key, body.clone()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ RestateError::Refused { .. }) => return Err(error),
                 Err(error) => error,
@@ -82,29 +96,30 @@ impl Ingress {
             if silent.elapsed() > self.patience {
                 return Err(error);
             }
-            tracing::debug!(node, error = chain(&error), "asking another node");
+            tracing::debug!(
+                node = node.address.as_str(),
+                error = chain(&error),
+                "asking another node"
+            );
             tokio::time::sleep(wait).await;
             wait = (wait * 2).min(LONGEST_WAIT);
         }
         unreachable!("the turns do not end")
     }
+}
 
-    async fn call_node(
-        &self,
-        node: &str,
-        path: &str,
-        key: &str,
-        body: Bytes,
-    ) -> Result<Bytes, RestateError> {
+impl Node {
+    async fn call(&self, path: &str, key: &str, body: Bytes) -> Result<Bytes, RestateError> {
+        let address = &self.address;
         let request = Request::builder()
             .method(Method::POST)
-            .uri(format!("{node}{path}"))
+            .uri(format!("{address}{path}"))
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
             .header("idempotency-key", key)
             .body(Full::new(body))
-            .map_err(|_| bad_address(node))?;
+            .map_err(|_| bad_address(address))?;
         let silent = |error: Box<dyn std::error::Error + Send + Sync>| RestateError::Silent {
-            node: node.to_owned(),
+            node: address.to_owned(),
             source: error,
         };
         let response = self
@@ -134,6 +149,41 @@ impl Ingress {
             false => Err(silent(format!("{status}: {message}").into())),
         }
     }
+}
+
+/// Reads an address with the parameters of TLS. Nodes without TLS share a client.
+fn node_at(node: &str, plain: &Client<HttpConnector, Full<Bytes>>) -> Result<Node, RestateError> {
+    let (address, parameters) = TlsParameters::take_from_url(node)?;
+    let address = address.trim_end_matches('/').to_owned();
+    let uri: Uri = address.parse().map_err(|_| bad_address(node))?;
+    if uri.host().is_none() || uri.query().is_some() || parameters.passfile.is_some() {
+        return Err(bad_address(node));
+    }
+    let http = match uri.scheme_str() {
+        Some("http") => {
+            parameters.refused()?;
+            Http::Plain(plain.clone())
+        }
+        Some("https") => {
+            let mut connector = connector();
+            connector.enforce_http(false);
+            let connector = HttpsConnectorBuilder::new()
+                .with_tls_config(client_config(&parameters.required()?)?)
+                .https_only()
+                .enable_http1()
+                .wrap_connector(connector);
+            Http::Encrypted(Client::builder(TokioExecutor::new()).build(connector))
+        }
+        _ => return Err(bad_address(node)),
+    };
+    Ok(Node { address, http })
+}
+
+fn connector() -> HttpConnector {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(Duration::from_secs(2)));
+    connector
 }
 
 fn bad_address(node: &str) -> RestateError {

@@ -11,13 +11,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-macros", &[]),
     ("superstep", &["superstep-core"]),
     // It spreads the runs of the local driver over processes, segment by segment.
-    ("superstep-restate", &["superstep"]),
+    ("superstep-restate", &["superstep", "superstep-tls"]),
+    // It knows no protocol but TLS, so that whatever connects to a server can use it.
+    ("superstep-tls", &[]),
     // It knows no graphs, so that whatever calls an address that someone else chose can use it.
     ("superstep-http", &[]),
     ("superstep-studio", &[]),
     ("superstep-server", &["superstep", "superstep-http"]),
     ("superstep-sqlite", &["superstep-core"]),
-    ("superstep-postgres", &["superstep-core"]),
+    ("superstep-postgres", &["superstep-core", "superstep-tls"]),
     ("superstep-llm", &[]),
     (
         "superstep-agent",
@@ -30,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("bench-rounds", &[]),
     // What xtask is built from: it must also build while a crate of ours does not compile.
     ("free-ports", &[]),
+    ("certificates", &[]),
     // What an agent shares with its host. No agent knows another, or the program.
     (
         "archie-agent",
@@ -103,6 +106,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-studio",
             "superstep-sqlite",
             "superstep-postgres",
+            "superstep-tls",
             "superstep-llm",
             "superstep-agent",
         ],

@@ -24,11 +24,12 @@ const PREFIXES: &[&str] = &[
     "OPENAI_",
     "OTEL_",
     "SUPERSTEP_",
+    "PG",
     "XDG_",
 ];
 
 /// Variables without such a beginning.
-const OTHERS: &[&str] = &["EDITOR", "NO_COLOR", "VISUAL"];
+const OTHERS: &[&str] = &["EDITOR", "NO_COLOR", "REDISCLI_AUTH", "VISUAL"];
 
 /// The variables whose names are texts of a file, outside of its tests.
 fn variables(file: &File) -> BTreeSet<String> {

@@ -304,6 +304,9 @@ impl Settings {
         written: Written,
     ) -> anyhow::Result<Self> {
         let file = home.join("settings.json");
+        if let Some(store) = &given.store {
+            refuse_password(store)?;
+        }
         let store = given
             .store
             .clone()
@@ -461,6 +464,25 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
     bail!("`{text}` is not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
 }
 
+/// Fails if the address of a database on the command line has a password: the list of processes shows it to every user of the
+/// machine, and the history of the shell keeps it.
+fn refuse_password(address: &str) -> anyhow::Result<()> {
+    let is_url = address.starts_with("postgres://") || address.starts_with("postgresql://");
+    let (_, rest) = address.split_once("://").unwrap_or_default();
+    let credentials = rest.split_once('@').map(|(credentials, _)| credentials);
+    let is_in_front = credentials.is_some_and(|credentials| credentials.contains(':'));
+    let mut parameters = rest.split(['?', '&']).skip(1);
+    let is_parameter = parameters.any(|parameter| parameter.starts_with("password="));
+    if is_url && (is_in_front || is_parameter) {
+        bail!(
+            "the address in `--store` has a password, which other users of this machine can read in the list of processes; leave it \
+             out and set `PGPASSWORD`, or name a file of passwords with `PGPASSFILE` or `?passfile=FILE`, or give the whole address \
+             in `ARCHIE_STORE` or in the settings file"
+        );
+    }
+    Ok(())
+}
+
 fn engine_of(text: &str) -> anyhow::Result<Engine> {
     match text.strip_prefix("restate:") {
         Some(url) if names_host(url) => Ok(Engine::Restate(url.trim_end_matches('/').to_owned())),
@@ -540,6 +562,38 @@ mod tests {
         assert_eq!(settings.person, "ada");
         let settings = Settings::from(&SettingOptions::default(), variable).unwrap();
         assert_eq!(settings.model().unwrap(), "ollama:file");
+    }
+
+    #[test]
+    fn a_password_is_refused_on_the_command_line_and_nowhere_else() {
+        let home = tempfile::tempdir().unwrap();
+        let resolve = |store: &str, stored: &str| {
+            let variable = |name: &str| match name {
+                "ARCHIE_HOME" => Some(home.path().display().to_string()),
+                "ARCHIE_STORE" => Some(stored.to_owned()),
+                _ => None,
+            };
+            let given = SettingOptions {
+                store: (!store.is_empty()).then(|| store.to_owned()),
+                ..SettingOptions::default()
+            };
+            Settings::from(&given, variable)
+        };
+        let with_password = "postgres://ada:secret@h/d";
+        for shown in [
+            with_password,
+            "postgresql://:secret@h/d",
+            "postgres://ada@h/d?sslmode=require&password=secret",
+        ] {
+            let error = resolve(shown, "").unwrap_err().to_string();
+            for name in ["PGPASSWORD", "PGPASSFILE", "ARCHIE_STORE"] {
+                assert!(error.contains(name), "{error}");
+            }
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(resolve("", with_password).is_ok());
+        assert!(resolve("postgres://ada@h:5432/d?passfile=/a", "").is_ok());
+        assert!(resolve("sqlite:a:b@c", "").is_ok());
     }
 
     #[test]

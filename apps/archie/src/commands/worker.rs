@@ -6,6 +6,7 @@ use clap::CommandFactory;
 use clap::error::ErrorKind;
 use serde_json::json;
 use superstep_restate::Worker;
+use superstep_tls::{TlsParameters, client_config};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, connect};
@@ -94,9 +95,11 @@ async fn serve(
 }
 
 async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
+    let (admin, client) = admin_client(admin)
+        .with_context(|| format!("`--register {admin}` is not an address that can be called"))?;
     let url = format!("{}/deployments", admin.trim_end_matches('/'));
     let known = json!({ "uri": format!("http://{address}"), "force": true });
-    let told = reqwest::Client::new().post(&url).json(&known).send().await;
+    let told = client.post(&url).json(&known).send().await;
     let told = told.with_context(|| format!("{admin} cannot be reached"))?;
     let status = told.status();
     if !status.is_success() {
@@ -104,6 +107,19 @@ async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
         bail!("{admin} does not take the worker: {status}: {why}");
     }
     Ok(())
+}
+
+/// Returns the address of Restate's admin API without its parameters, and a client that trusts what they say.
+fn admin_client(admin: &str) -> anyhow::Result<(String, reqwest::Client)> {
+    let (address, parameters) = TlsParameters::take_from_url(admin)?;
+    let mut client = reqwest::Client::builder();
+    if address.starts_with("https://") {
+        let config = client_config(&parameters.required()?)?;
+        client = client.tls_backend_preconfigured(config);
+    } else {
+        parameters.refused()?;
+    }
+    Ok((address, client.build()?))
 }
 
 /// Waits for Ctrl-C or SIGTERM.
@@ -117,5 +133,21 @@ pub(super) async fn stop() {
     tokio::select! {
         () = asked => {}
         () = ctrl_c::pressed() => {}
+    }
+}
+
+#[test]
+fn an_admin_address_with_parameters_of_tls_must_be_one_with_tls() {
+    let (address, _) = admin_client("http://127.0.0.1:9070").unwrap();
+    assert_eq!(address, "http://127.0.0.1:9070");
+    let (address, _) = admin_client("https://h:9070?sslmode=require").unwrap();
+    assert_eq!(address, "https://h:9070");
+    for (wrong, why) in [
+        ("http://h:9070?sslrootcert=/a", "does not encrypt"),
+        ("https://h:9070?sslrootcert=/absent", "/absent"),
+        ("https://h:9070?sslmode=disable", "contradicts"),
+    ] {
+        let error = admin_client(wrong).unwrap_err().to_string();
+        assert!(error.contains(why), "{wrong}: {error}");
     }
 }

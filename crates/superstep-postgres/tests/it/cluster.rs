@@ -47,6 +47,27 @@ impl Cluster {
         self.control("restart", "fast");
     }
 
+    /// The port that it listens at, on 127.0.0.1.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder of its socket.
+    pub(crate) fn socket(&self) -> String {
+        self.dir.path().display().to_string()
+    }
+
+    /// Writes a file into its data folder that only it can read. It looks at it when it starts.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = Path::new(&self.data()).join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        if let Some((user, group)) = servant() {
+            std::os::unix::fs::chown(&path, Some(user), Some(group)).unwrap();
+        }
+    }
+
     fn control(&self, action: &str, mode: &str) {
         let options = format!(
             "-c listen_addresses=127.0.0.1 -c port={} -c unix_socket_directories={}",

@@ -23,3 +23,4 @@ mod registry;
 mod request_queue;
 mod sizes;
 mod thread_rows;
+mod tls;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisResult};
+use redis::{AsyncConnectionConfig, RedisResult};
 use superstep::checkpoint::BoxFuture;
 use superstep::driver::LiveEvent;
 use superstep::{LiveDelivery, LiveMessage, Subscription, ThreadId};
@@ -18,6 +18,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::outbound::Outbox;
 use super::packet;
+use super::server::{RedisLink, RedisServer};
 use super::{Backoff, RedisOptions};
 
 /// Handle to the listener, for new subscriptions.
@@ -51,7 +52,7 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates a listener: its handle, and the future to spawn.
 pub(super) fn listen(
-    client: Client,
+    server: RedisServer,
     options: RedisOptions,
     outbox: Arc<Outbox>,
 ) -> (Inbound, impl Future<Output = ()> + Send + 'static) {
@@ -68,9 +69,9 @@ pub(super) fn listen(
         is_up: Arc::default(),
     };
     let listener = Listener {
-        client,
+        server,
         options,
-        connection: None,
+        link: None,
         asked,
         asking: Vec::new(),
         followed: BTreeMap::new(),
@@ -138,9 +139,9 @@ impl Subscription for Watcher {
 }
 
 struct Listener {
-    client: Client,
+    server: RedisServer,
     options: RedisOptions,
-    connection: Option<MultiplexedConnection>,
+    link: Option<RedisLink>,
     asked: mpsc::UnboundedReceiver<Ask>,
     asking: Vec<Ask>,
     /// Streams with subscribers, by key.
@@ -176,7 +177,7 @@ impl Listener {
                     }
                 }
                 Err(error) => {
-                    self.connection = None;
+                    self.link = None;
                     self.is_up.store(false, Ordering::Relaxed);
                     if !std::mem::replace(&mut is_down, true) {
                         tracing::warn!(%error, "live events are not heard: Redis does not answer; those who watch read the log, and it is tried again");
@@ -196,7 +197,7 @@ impl Listener {
         }
         self.asking.retain(|ask| !ask.reply.is_closed());
         if self.followed.is_empty() && self.asking.is_empty() {
-            self.connection = None;
+            self.link = None;
             match self.asked.recv().await {
                 Some(ask) => self.asking.push(ask),
                 None => return false,
@@ -207,12 +208,12 @@ impl Listener {
 
     /// Admits new subscribers, then forwards the next messages, if any arrive soon.
     async fn listen(&mut self) -> RedisResult<()> {
-        let mut connection = match &self.connection {
-            Some(connection) => connection.clone(),
+        let mut link = match &self.link {
+            Some(link) => link.clone(),
             None => self.connect().await?,
         };
         while let Some(ask) = self.asking.pop() {
-            let joined = self.let_in(&mut connection, &ask.thread).await;
+            let joined = self.let_in(&mut link.connection, &ask.thread).await;
             match joined {
                 // The subscriber may have been dropped meanwhile.
                 Ok(joined) => drop(ask.reply.send(joined)),
@@ -222,23 +223,21 @@ impl Listener {
                 }
             }
         }
-        self.read(&mut connection).await
+        self.read(&mut link.connection).await
     }
 
-    async fn connect(&mut self) -> RedisResult<MultiplexedConnection> {
+    async fn connect(&mut self) -> RedisResult<RedisLink> {
         let config = AsyncConnectionConfig::new().set_response_timeout(Some(BLOCK + REPLY_TIMEOUT));
-        let connection = self
-            .client
-            .get_multiplexed_async_connection_with_config(&config);
-        let mut connection = connection.await?;
-        rewind(&mut connection, &self.wake, &mut self.woken).await?;
+        let mut link = self.server.connect(config).await?;
+        let connection = &mut link.connection;
+        rewind(connection, &self.wake, &mut self.woken).await?;
         for (key, followed) in &mut self.followed {
-            rewind(&mut connection, key, &mut followed.cursor).await?;
+            rewind(connection, key, &mut followed.cursor).await?;
             // Fails if there is no subscriber, which does no harm.
             let _ = followed.told.send(LiveDelivery::Missed);
         }
-        self.connection = Some(connection.clone());
-        Ok(connection)
+        self.link = Some(link.clone());
+        Ok(link)
     }
 
     /// Admits a subscriber: reads earlier events, up to the point from which the stream is followed.

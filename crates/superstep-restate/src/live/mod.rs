@@ -7,15 +7,18 @@
 mod inbound;
 mod outbound;
 pub(crate) mod packet;
+mod server;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use superstep::{LiveBus, LiveMessage, Subscription, ThreadId};
+use superstep_tls::TlsError;
 use tokio::task::JoinSet;
 
 use inbound::Inbound;
 use outbound::Outbox;
+use server::RedisServer;
 
 /// Redis as the [live bus](LiveBus) of a cluster: processes that stream a thread see the live events of its nodes, whichever
 /// worker runs them. Cheap to clone.
@@ -27,6 +30,11 @@ use outbound::Outbox;
 /// If Redis is unreachable, runs and streams continue: streams poll the log instead of being notified, and live events are
 /// lost. A warning is logged once, and a message when it is back. Redis need not be durable, and must be a single server: one
 /// command reads the keys of many threads, which a Redis Cluster refuses.
+///
+/// An address `rediss://…` is encrypted, and the certificate must be for its host. Parameters of the address say what to trust, as
+/// in an address of PostgreSQL: `?sslrootcert=FILE`, `sslcert` and `sslkey`, and `sslmode` (default: `verify-full`). The password is
+/// in the address, in the first line of the file that `passfile` names, or in `REDISCLI_AUTH`. Every new connection reads the
+/// files again.
 #[derive(Clone)]
 pub struct Redis(Arc<Ends>);
 
@@ -75,16 +83,24 @@ pub enum RedisError {
         #[source]
         source: redis::RedisError,
     },
+    /// A parameter of the address about TLS or the password cannot be used.
+    #[error("the parameters of the address of Redis cannot be used")]
+    BadParameters {
+        /// Why not.
+        #[from]
+        source: TlsError,
+    },
 }
 
 impl RedisError {
     /// Codes of all variants.
-    pub const CODES: &'static [&'static str] = &["redis-bad-address"];
+    pub const CODES: &'static [&'static str] = &["redis-bad-address", "redis-bad-parameters"];
 
     /// Returns the stable code of this error: the name of its page in the error index.
     pub fn code(&self) -> &'static str {
         match self {
             RedisError::BadAddress { .. } => "redis-bad-address",
+            RedisError::BadParameters { .. } => "redis-bad-parameters",
         }
     }
 }
@@ -106,14 +122,11 @@ impl Redis {
     /// Creates a client for this address with options other than the defaults. Redis need not be reachable yet.
     // Async only because it spawns tasks, which requires a runtime.
     pub async fn connect_with(address: &str, options: RedisOptions) -> Result<Self, RedisError> {
-        let client = redis::Client::open(address).map_err(|source| RedisError::BadAddress {
-            address: without_password(address),
-            source,
-        })?;
+        let server = RedisServer::parse(address)?;
         let outbox = Arc::new(Outbox::new(options.clone()));
         let mut spawned = JoinSet::new();
-        spawned.spawn(outbound::send_all(client.clone(), outbox.clone()));
-        let (inbound, listening) = inbound::listen(client, options, outbox.clone());
+        spawned.spawn(outbound::send_all(server.clone(), outbox.clone()));
+        let (inbound, listening) = inbound::listen(server, options, outbox.clone());
         spawned.spawn(listening);
         Ok(Self(Arc::new(Ends {
             outbox,

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Pipeline, RedisResult};
+use redis::{AsyncConnectionConfig, Pipeline, RedisResult};
 use superstep::__private::lock;
 use superstep::{LiveMessage, ThreadId};
 use tokio::sync::Notify;
 
 use super::packet;
+use super::server::{RedisLink, RedisServer};
 use super::{Backoff, RedisOptions};
 
 /// Buffer of messages to be sent.
@@ -154,13 +154,13 @@ fn payload_bytes(notice: &LiveMessage) -> usize {
 }
 
 /// Sends what arrives in the buffer until the task is aborted.
-pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
-    let mut connection = None;
+pub(super) async fn send_all(server: RedisServer, outbox: std::sync::Arc<Outbox>) {
+    let mut link = None;
     let mut backoff = Backoff::new();
     let mut is_down = false;
     loop {
         let batch = outbox.take().await;
-        match send(&client, &mut connection, &batch, &outbox.options).await {
+        match send(&server, &mut link, &batch, &outbox.options).await {
             Ok(()) => {
                 backoff = Backoff::new();
                 if std::mem::take(&mut is_down) {
@@ -168,7 +168,7 @@ pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
                 }
             }
             Err(error) => {
-                connection = None;
+                link = None;
                 if !std::mem::replace(&mut is_down, true) {
                     tracing::warn!(%error, "live events are not sent: Redis does not accept them; runs continue, and sending is retried");
                 }
@@ -184,20 +184,20 @@ pub(super) async fn send_all(client: Client, outbox: std::sync::Arc<Outbox>) {
 }
 
 async fn send(
-    client: &Client,
-    connection: &mut Option<MultiplexedConnection>,
+    server: &RedisServer,
+    link: &mut Option<RedisLink>,
     batch: &Batch,
     options: &RedisOptions,
 ) -> RedisResult<()> {
-    let connection = match connection {
-        Some(connection) => connection,
+    let link = match link {
+        Some(link) => link,
         None => {
             let config = AsyncConnectionConfig::new().set_response_timeout(Some(REPLY_TIMEOUT));
-            let new = client.get_multiplexed_async_connection_with_config(&config);
-            connection.insert(new.await?)
+            link.insert(server.connect(config).await?)
         }
     };
-    batch.commands(options).exec_async(connection).await
+    let commands = batch.commands(options);
+    commands.exec_async(&mut link.connection).await
 }
 
 struct Batch {

@@ -12,3 +12,4 @@ mod refusals;
 mod servers;
 mod threads;
 mod timers;
+mod tls;

@@ -1,0 +1,301 @@
+//! The address of a database: its servers, how much a connection has to prove, and where the password is.
+//!
+//! Parameters and variables are those of libpq. There are two differences. Without a mode, connections to this machine are not
+//! encrypted, and others are as with `prefer`. And `prefer` sends nothing unencrypted after a failed handshake, only to a server
+//! that says that it has no TLS.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use superstep_core::error::CheckpointError;
+use superstep_tls::{SslMode, TlsClient, TlsError, TlsParameters};
+use tokio_postgres::Config;
+use tokio_postgres::config::{self, Host, SslNegotiation};
+
+use crate::fault::{Fault, PostgresError, in_words};
+use crate::passfile::password_for;
+use crate::tls::Encryption;
+
+/// A parsed address.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    /// `None` if connections are never encrypted.
+    pub(crate) encryption: Option<Encryption>,
+    /// File with the password. Read for every connection, so that a new password takes effect without a restart.
+    passfile: Option<PathBuf>,
+}
+
+impl Address {
+    /// Parses a URL or a list of `name=value`. What it leaves open comes from the environment.
+    pub(crate) fn parse(text: &str) -> Result<Self, CheckpointError> {
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self::parse_with(text, variable)
+    }
+
+    fn parse_with(
+        text: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, CheckpointError> {
+        let (rest, mut parameters) = take_parameters(text).map_err(wrong)?;
+        let defaults = [
+            (&mut parameters.sslmode, "PGSSLMODE"),
+            (&mut parameters.sslrootcert, "PGSSLROOTCERT"),
+            (&mut parameters.sslcert, "PGSSLCERT"),
+            (&mut parameters.sslkey, "PGSSLKEY"),
+            (&mut parameters.passfile, "PGPASSFILE"),
+        ];
+        for (parameter, name) in defaults {
+            if parameter.is_none() {
+                *parameter = variable(name);
+            }
+        }
+        let mut config: Config = rest.parse().map_err(wrong)?;
+        if config.get_password().is_none()
+            && let Some(password) = variable("PGPASSWORD")
+        {
+            config.password(password);
+        }
+        if config.get_hosts().is_empty() {
+            // A certificate is for a name or for an address, so there must be one or the other.
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(address.to_string());
+            }
+        }
+        let mode = mode_for(&config, &parameters).map_err(wrong)?;
+        let encryption = encryption(&mut config, mode, &parameters).map_err(wrong)?;
+        let passfile = match config.get_password() {
+            Some(_) => None,
+            None => parameters.passfile.map(PathBuf::from),
+        };
+        let address = Self {
+            config,
+            encryption,
+            passfile,
+        };
+        // A file that is absent from the start is a mistake, and not worth a retry.
+        if let Err(Fault::Broken(error)) = address.config_now() {
+            return Err(CheckpointError::Unusable {
+                why: in_words(error.as_ref()),
+            });
+        }
+        Ok(address)
+    }
+
+    /// Returns the configuration with the password as it is now.
+    pub(crate) fn config_now(&self) -> Result<Cow<'_, Config>, Fault> {
+        let Some(file) = &self.passfile else {
+            return Ok(Cow::Borrowed(&self.config));
+        };
+        let text = std::fs::read_to_string(file).map_err(|source| PostgresError::PassFile {
+            file: file.clone(),
+            source,
+        })?;
+        let mut config = self.config.clone();
+        if let Some(password) = password_for(&config, &text) {
+            config.password(password);
+        }
+        Ok(Cow::Owned(config))
+    }
+}
+
+fn wrong(error: impl std::error::Error + 'static) -> CheckpointError {
+    CheckpointError::Unusable {
+        why: format!(
+            "the address is not one of a PostgreSQL database: {}",
+            in_words(&error)
+        ),
+    }
+}
+
+fn mode_for(config: &Config, parameters: &TlsParameters) -> Result<SslMode, TlsError> {
+    let hosts = config.get_hosts();
+    let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
+    // As in libpq: the system protects a local socket.
+    if !hosts.is_empty() && hosts.iter().all(is_socket) {
+        return Ok(SslMode::Disable);
+    }
+    let is_local = |host: &Host| match host {
+        Host::Tcp(name) => is_loopback(name),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    };
+    Ok(match parameters.mode()? {
+        Some(mode) => mode,
+        None if parameters.first_of_tls().is_none() && hosts.iter().all(is_local) => {
+            SslMode::Disable
+        }
+        None => SslMode::Prefer,
+    })
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Sets the mode of the configuration, and returns what encrypts.
+fn encryption(
+    config: &mut Config,
+    mode: SslMode,
+    parameters: &TlsParameters,
+) -> Result<Option<Encryption>, TlsError> {
+    let Some(options) = parameters.options(mode)? else {
+        config.ssl_mode(config::SslMode::Disable);
+        return Ok(None);
+    };
+    config.ssl_mode(match mode.is_required() {
+        true => config::SslMode::Require,
+        false => config::SslMode::Prefer,
+    });
+    // A server that gets no request for TLS before it starts can only tell by this which protocol comes next.
+    let protocols: &[&str] = match config.get_ssl_negotiation() {
+        SslNegotiation::Direct => &["postgresql"],
+        _ => &[],
+    };
+    let client = TlsClient::with_protocols(&options, protocols)?;
+    Ok(Some(Encryption(client)))
+}
+
+fn take_parameters(text: &str) -> Result<(String, TlsParameters), TlsError> {
+    match text.starts_with("postgres://") || text.starts_with("postgresql://") {
+        true => TlsParameters::take_from_url(text),
+        false => Ok(take_from_pairs(text)),
+    }
+}
+
+/// Takes the parameters out of `name=value` pairs, separated by blanks, with quotes around values that contain some.
+fn take_from_pairs(text: &str) -> (String, TlsParameters) {
+    let mut parameters = TlsParameters::default();
+    let mut rest = String::new();
+    let mut left = text.trim_start();
+    while let Some((name, text)) = left.split_once('=') {
+        let (value, next) = take_value(text.trim_start());
+        if !parameters.set(name.trim_end(), &value) {
+            rest.push_str(&left[..left.len() - next.len()]);
+            rest.push(' ');
+        }
+        left = next.trim_start();
+    }
+    rest.push_str(left);
+    (rest, parameters)
+}
+
+/// Reads a value up to its end. Returns it without quotes and backslashes, and what follows.
+fn take_value(text: &str) -> (String, &str) {
+    let unquoted = text.strip_prefix('\'');
+    let body = unquoted.unwrap_or(text);
+    let mut value = String::new();
+    let mut chars = body.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => value.extend(chars.next().map(|(_, c)| c)),
+            '\'' if unquoted.is_some() => return (value, &body[at + 1..]),
+            c if unquoted.is_none() && c.is_whitespace() => return (value, &body[at..]),
+            c => value.push(c),
+        }
+    }
+    (value, "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Address {
+        Address::parse_with(text, |_| None).unwrap()
+    }
+
+    fn mode(text: &str) -> (config::SslMode, bool) {
+        let address = parsed(text);
+        (address.config.get_ssl_mode(), address.encryption.is_some())
+    }
+
+    #[test]
+    fn this_machine_needs_no_tls_and_others_are_asked_for_it() {
+        let off = (config::SslMode::Disable, false);
+        for local in [
+            "postgres://u@127.0.0.1/d",
+            "postgres://u@localhost,[::1]/d",
+            "postgres://u@%2Frun%2Fpg/d",
+            "postgres://u@%2Frun%2Fpg/d?sslmode=require",
+            "host=/run/pg sslmode=verify-full",
+            "postgres://u@db.example/d?sslmode=disable",
+            "hostaddr=127.0.0.1",
+        ] {
+            assert_eq!(mode(local), off, "{local}");
+        }
+        let prefer = (config::SslMode::Prefer, true);
+        assert_eq!(mode("postgres://u@db.example/d"), prefer);
+        assert_eq!(mode("postgres://u@localhost,db.example/d"), prefer);
+        assert_eq!(mode("hostaddr=10.0.0.1 sslmode = 'allow'"), prefer);
+        let require = (config::SslMode::Require, true);
+        assert_eq!(mode("postgres://u@127.0.0.1/d?sslmode=require"), require);
+        let address = parsed("hostaddr=10.0.0.1");
+        assert_eq!(address.config.get_hosts(), [Host::Tcp("10.0.0.1".into())]);
+    }
+
+    #[test]
+    fn pairs_keep_what_is_not_about_tls() {
+        let text = r"host=h sslmode='require' application_name='a \'b' user = u passfile=/a\ b";
+        let (rest, parameters) = take_from_pairs(text);
+        assert_eq!(rest, r"host=h application_name='a \'b' user = u ");
+        assert_eq!(parameters.sslmode.as_deref(), Some("require"));
+        assert_eq!(parameters.passfile.as_deref(), Some("/a b"));
+        assert!(rest.parse::<Config>().is_ok());
+    }
+
+    #[test]
+    fn the_environment_says_what_the_address_leaves_open() {
+        let variable = |name: &str| match name {
+            "PGPASSWORD" => Some("secret".to_owned()),
+            "PGSSLMODE" => Some("require".to_owned()),
+            _ => None,
+        };
+        let parse = |text: &str| Address::parse_with(text, variable).unwrap().config;
+        let open = parse("postgres://u@h/d");
+        assert_eq!(open.get_password(), Some("secret".as_bytes()));
+        assert_eq!(open.get_ssl_mode(), config::SslMode::Require);
+        let said = parse("postgres://u:own@h/d?sslmode=disable");
+        assert_eq!(said.get_password(), Some("own".as_bytes()));
+        assert_eq!(said.get_ssl_mode(), config::SslMode::Disable);
+    }
+
+    #[test]
+    fn a_password_file_is_read_again_and_an_absent_one_is_an_error_that_names_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("passwords");
+        let url = format!("postgres://u@h/d?passfile={}", file.display());
+        let error = Address::parse_with(&url, |_| None).err().unwrap();
+        assert!(error.to_string().contains("passwords"), "{error}");
+        std::fs::write(&file, "*:*:*:u:first").unwrap();
+        let address = parsed(&url);
+        let password = || {
+            let config = address.config_now().unwrap();
+            config.get_password().map(<[u8]>::to_vec)
+        };
+        assert_eq!(password(), Some(b"first".to_vec()));
+        std::fs::write(&file, "*:*:*:u:second").unwrap();
+        assert_eq!(password(), Some(b"second".to_vec()));
+    }
+
+    #[test]
+    fn what_cannot_work_is_said_at_once() {
+        for (url, why) in [
+            ("postgres://u@h/d?sslmode=verify-ca", "sslrootcert"),
+            ("postgres://u@h/d?sslmode=on", "sslmode"),
+            (
+                "postgres://u@h/d?sslmode=require&sslrootcert=/absent",
+                "/absent",
+            ),
+            ("postgres://u@h/d?sslcert=/absent", "both"),
+            ("postgres://u@h/d?ssl=1", "unknown option"),
+        ] {
+            let error = Address::parse_with(url, |_| None).err().unwrap();
+            assert!(error.to_string().contains(why), "{url}: {error}");
+        }
+    }
+}
