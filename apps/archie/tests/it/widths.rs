@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::time::Instant;
 
 use serde_json::{Value as Json, json};
 
@@ -18,6 +19,7 @@ use crate::sheet::kit::{code, says};
 use crate::sheet::with_sales;
 use crate::snapshots::{on_screen, settings, threads, workdir, written_until, written_with};
 use crate::test_cases::answered_mail;
+use crate::tmux::{LOOK, PATIENCE};
 
 /// Variables that are set besides those of the folder.
 type Environment<'a> = &'a [(&'a str, &'a str)];
@@ -365,6 +367,12 @@ fn commands_of_operators() {
     let server = ServeProcess::with(audited.command(), &["--audit"]);
     let host = ("host", server.address.as_str());
     assert_eq!(server.status("POST /threads", &[host]), 200);
+    // The outcome is stored after the reply.
+    let begun = Instant::now();
+    while !audited.run(&["audit", "list"], "").out.contains("outcome") {
+        assert!(begun.elapsed() < PATIENCE, "the outcome is not stored");
+        std::thread::sleep(LOOK);
+    }
     drop(server);
     shows_in(&audited, "audit-list-some", &["audit", "list"]);
     shows_in(&audited, "audit-verify-some", &["audit", "verify"]);
