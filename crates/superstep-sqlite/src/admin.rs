@@ -98,6 +98,7 @@ pub(crate) fn check_small(connection: &Connection) -> Result<(), Fault> {
         "SELECT 'a thread on the list is marked as deleted'
          FROM line JOIN thread ON thread.id = line.thread WHERE thread.status = 6 LIMIT 1",
     )?);
+    found.extend(list::lost_thread(connection)?);
     match found.pop() {
         None => Ok(()),
         Some(what) => Err(SqliteError::Unsound { what }.into()),

@@ -164,6 +164,27 @@ pub(crate) fn remove(connection: &Connection, stand: &StoredThread) -> Result<()
     Ok(())
 }
 
+/// Returns what is wrong if a thread cannot be found by its status or its graph. To SQLite a term is a number like any other, so its
+/// integrity check does not notice a changed one, and a search would leave the thread out.
+pub(crate) fn lost_thread(connection: &Connection) -> Result<Option<String>, Fault> {
+    let mut threads = connection.prepare(
+        "SELECT thread.id, thread.tenant, thread.status, line.graph
+         FROM line JOIN thread ON thread.id = line.thread",
+    )?;
+    let mut terms = connection.prepare("SELECT 1 FROM term WHERE term = ?1 AND thread = ?2")?;
+    let mut rows = threads.query([])?;
+    while let Some(row) = rows.next()? {
+        let (thread, tenant): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let (status, graph): (_, String) = (read::status(row.get(2)?)?, row.get(3)?);
+        for term in terms::of_every_row(tenant, status, &graph) {
+            if !terms.exists([term, thread])? {
+                return Ok(Some("a thread is missing in the index of searches".to_owned()));
+            }
+        }
+    }
+    Ok(None)
+}
+
 fn line(connection: &Connection, thread: i64) -> Result<Option<ListRow>, Fault> {
     let mut select = connection.prepare_cached(
         "SELECT graph, metadata, state, lifetime_ms, at_end FROM line WHERE thread = ?1",

@@ -72,18 +72,20 @@ pub(crate) fn tenant(connection: &Connection, name: &str) -> rusqlite::Result<Op
 
 /// Reads the head from the first five columns: epoch, sequence number, status, recoveries, answers.
 pub(crate) fn head(row: &Row<'_>) -> Result<Head, Fault> {
-    let number: i64 = row.get(2)?;
-    let status = u8::try_from(number).ok().and_then(Status::from_number);
-    let status = status.ok_or(SqliteError::Unknown {
-        what: "status",
-        number,
-    })?;
     Ok(Head {
         epoch: Epoch(count(row, 0)?),
         seq: Seq(count(row, 1)?),
-        status,
+        status: status(row.get(2)?)?,
         recoveries: row.get(3)?,
         answers: count(row, 4)?,
+    })
+}
+
+pub(crate) fn status(number: i64) -> Result<Status, SqliteError> {
+    let status = u8::try_from(number).ok().and_then(Status::from_number);
+    status.ok_or(SqliteError::Unknown {
+        what: "status",
+        number,
     })
 }
 

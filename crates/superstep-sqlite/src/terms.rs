@@ -38,7 +38,7 @@ pub(crate) fn of_row(tenant: i64, status: Status, row: &ListRow) -> BTreeSet<i64
     let scalars = metadata
         .chain(state)
         .filter_map(|(kind, field, value)| Some((kind, field, FilterValue::of(value)?)));
-    let mut terms = BTreeSet::from([status_term(tenant, status), graph_term(tenant, &row.graph)]);
+    let mut terms = BTreeSet::from(of_every_row(tenant, status, &row.graph));
     for (kind, field, value) in scalars {
         if terms.len() == TERMS_MAX {
             terms.insert(overfull(tenant));
@@ -47,6 +47,11 @@ pub(crate) fn of_row(tenant: i64, status: Status, row: &ListRow) -> BTreeSet<i64
         terms.insert(term(tenant, kind, field, &value));
     }
     terms
+}
+
+/// Returns the terms that a thread has whatever is in it.
+pub(crate) fn of_every_row(tenant: i64, status: Status, graph: &str) -> [i64; 2] {
+    [status_term(tenant, status), graph_term(tenant, graph)]
 }
 
 /// Returns the conditions of a query that can be looked up: a thread that matches has one of the terms of each, or is overfull.
