@@ -23,6 +23,9 @@ pub enum TlsError {
         /// Name of the parameter.
         name: String,
     },
+    /// Libraries disagree about where the parameters of the address begin.
+    #[error("the address has an `@` behind a `?`; write %40 in a parameter, and %3F in a password")]
+    Ambiguous,
     /// The mode checks a chain, and there is nothing to check it against.
     #[error(
         "sslmode={mode} needs the certificate of an authority: give sslrootcert=FILE, or use verify-full, which trusts the system's"
