@@ -39,6 +39,7 @@ impl Address {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, CheckpointError> {
         let (rest, mut parameters) = take_parameters(text).map_err(wrong)?;
+        let is_asked = parameters.first_of_tls().is_some() || variable("PGSSLMODE").is_some();
         let defaults = [
             (&mut parameters.sslmode, "PGSSLMODE"),
             (&mut parameters.sslrootcert, "PGSSLROOTCERT"),
@@ -63,7 +64,7 @@ impl Address {
                 config.host(address.to_string());
             }
         }
-        let mode = mode_for(&config, &parameters).map_err(wrong)?;
+        let mode = mode_for(&config, &parameters, is_asked).map_err(wrong)?;
         let encryption = encryption(&mut config, mode, &parameters).map_err(wrong)?;
         let passfile = match config.get_password() {
             Some(_) => None,
@@ -109,11 +110,16 @@ fn wrong(error: impl std::error::Error + 'static) -> CheckpointError {
     }
 }
 
-fn mode_for(config: &Config, parameters: &TlsParameters) -> Result<SslMode, TlsError> {
-    let hosts = config.get_hosts();
+/// Returns the mode. `is_asked` is whether somebody said something about TLS to this database, and not only which files to use.
+fn mode_for(
+    config: &Config,
+    parameters: &TlsParameters,
+    is_asked: bool,
+) -> Result<SslMode, TlsError> {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
-    // As in libpq: the system protects a local socket.
-    if !hosts.is_empty() && hosts.iter().all(is_socket) {
+    // As in libpq: the system protects a local socket. An address takes precedence over the host, also over a socket.
+    if !hosts.is_empty() && addresses.is_empty() && hosts.iter().all(is_socket) {
         return Ok(SslMode::Disable);
     }
     let is_local = |host: &Host| match host {
@@ -121,13 +127,11 @@ fn mode_for(config: &Config, parameters: &TlsParameters) -> Result<SslMode, TlsE
         #[cfg(unix)]
         Host::Unix(_) => true,
     };
-    Ok(match parameters.mode()? {
-        Some(mode) => mode,
-        None if parameters.first_of_tls().is_none() && hosts.iter().all(is_local) => {
-            SslMode::Disable
-        }
-        None => SslMode::Prefer,
-    })
+    let is_local = hosts.iter().all(is_local) && addresses.iter().all(IpAddr::is_loopback);
+    if is_local && !is_asked {
+        return Ok(SslMode::Disable);
+    }
+    Ok(parameters.mode()?.unwrap_or(SslMode::Prefer))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -225,6 +229,7 @@ mod tests {
             "host=/run/pg sslmode=verify-full",
             "postgres://u@db.example/d?sslmode=disable",
             "hostaddr=127.0.0.1",
+            "host=localhost hostaddr=127.0.0.1",
         ] {
             assert_eq!(mode(local), off, "{local}");
         }
@@ -234,6 +239,9 @@ mod tests {
         assert_eq!(mode("hostaddr=10.0.0.1 sslmode = 'allow'"), prefer);
         let require = (config::SslMode::Require, true);
         assert_eq!(mode("postgres://u@127.0.0.1/d?sslmode=require"), require);
+        let far = "host=/run/pg hostaddr=10.0.0.5 sslmode=require";
+        assert_eq!(mode(far), require);
+        assert_eq!(mode("host=localhost hostaddr=10.0.0.5"), prefer);
         let address = parsed("hostaddr=10.0.0.1");
         assert_eq!(address.config.get_hosts(), [Host::Tcp("10.0.0.1".into())]);
     }
