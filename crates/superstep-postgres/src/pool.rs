@@ -407,9 +407,10 @@ impl Link {
     async fn connect(address: &Address, greeting: &str) -> Result<Self, Fault> {
         let config = address.config_now()?;
         let link = match &address.encryption {
-            None => Self::over(config.connect(NoTls).await?),
-            Some(encryption) => Self::over(config.connect(encryption.clone()).await?),
+            None => config.connect(NoTls).await.map(Self::over),
+            Some(encryption) => config.connect(encryption.clone()).await.map(Self::over),
         };
+        let link = link.map_err(|source| address.refusal(source))?;
         link.client.batch_execute(greeting).await?;
         Ok(link)
     }

@@ -51,6 +51,12 @@ pub enum TlsError {
         /// The mode.
         mode: SslMode,
     },
+    /// The handshake is to come first, so the server cannot be asked whether it has TLS.
+    #[error("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full, not {mode}")]
+    WeakDirect {
+        /// The mode.
+        mode: SslMode,
+    },
     /// The address has parameters of TLS, and its scheme is one without.
     #[error("the address has `{name}`, but its scheme does not encrypt; use the scheme with TLS")]
     Unencrypted {
@@ -105,7 +111,9 @@ pub enum TlsError {
         host: String,
     },
     /// The handshake failed: the certificate is not accepted, by one side or the other.
-    #[error("the TLS handshake with `{host}` failed")]
+    #[error(
+        "the TLS handshake with `{host}` failed (it needs TLS 1.2 or newer and an X.509 v3 certificate)"
+    )]
     Handshake {
         /// Host of the server.
         host: String,
