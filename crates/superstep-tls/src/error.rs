@@ -17,6 +17,12 @@ pub enum TlsError {
         /// The rejected text.
         text: String,
     },
+    /// Nothing reads the parameter; it may be misspelled.
+    #[error("the address has a parameter `{name}`, which is not known")]
+    UnknownParameter {
+        /// Name of the parameter.
+        name: String,
+    },
     /// A parameter is not valid percent-encoded text.
     #[error("the value of `{name}` in the address is not percent-encoded UTF-8")]
     Undecodable {
