@@ -1,6 +1,7 @@
 //! The address of a database: its servers, how much a connection has to prove, and where the password is.
 //!
-//! Parameters and variables are those of libpq. There are two differences. Without a mode, connections to this machine are not
+//! Parameters are those of libpq. `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY`, `PGPASSFILE` and `PGPASSWORD` are read
+//! from the environment, and no others. There are two more differences. Without a mode, connections to this machine are not
 //! encrypted, and others are as with `prefer`. And `prefer` sends nothing unencrypted after a failed handshake, only to a server
 //! that says that it has no TLS.
 
@@ -12,9 +13,10 @@ use superstep_core::error::CheckpointError;
 use superstep_tls::{SslMode, TlsClient, TlsError, TlsParameters};
 use tokio_postgres::Config;
 use tokio_postgres::config::{self, Host, SslNegotiation};
+use tokio_postgres::error::SqlState;
 
 use crate::fault::{Fault, PostgresError, in_words};
-use crate::passfile::password_for;
+use crate::passfile::read_password;
 use crate::tls::Encryption;
 
 /// A parsed address.
@@ -39,12 +41,12 @@ impl Address {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, CheckpointError> {
         let (rest, mut parameters) = take_parameters(text).map_err(wrong)?;
+        let is_asked = parameters.first_of_tls().is_some() || variable("PGSSLMODE").is_some();
         let defaults = [
             (&mut parameters.sslmode, "PGSSLMODE"),
             (&mut parameters.sslrootcert, "PGSSLROOTCERT"),
             (&mut parameters.sslcert, "PGSSLCERT"),
             (&mut parameters.sslkey, "PGSSLKEY"),
-            (&mut parameters.passfile, "PGPASSFILE"),
         ];
         for (parameter, name) in defaults {
             if parameter.is_none() {
@@ -63,24 +65,41 @@ impl Address {
                 config.host(address.to_string());
             }
         }
-        let mode = mode_for(&config, &parameters).map_err(wrong)?;
+        let mode = mode_for(&config, &parameters, is_asked).map_err(wrong)?;
         let encryption = encryption(&mut config, mode, &parameters).map_err(wrong)?;
-        let passfile = match config.get_password() {
-            Some(_) => None,
-            None => parameters.passfile.map(PathBuf::from),
-        };
-        let address = Self {
+        let mut address = Self {
             config,
             encryption,
-            passfile,
+            passfile: None,
         };
-        // A file that is absent from the start is a mistake, and not worth a retry.
-        if let Err(Fault::Broken(error)) = address.config_now() {
-            return Err(CheckpointError::Unusable {
-                why: in_words(error.as_ref()),
-            });
+        if address.config.get_password().is_none() {
+            address.take_passfile(parameters.passfile, variable("PGPASSFILE"))?;
         }
         Ok(address)
+    }
+
+    /// Takes the file with the password: the one that the address names, or else the one of the environment. A file that cannot be
+    /// used from the start is a mistake, and not worth a retry. The one of the environment is often meant for other databases.
+    fn take_passfile(
+        &mut self,
+        named: Option<String>,
+        of_environment: Option<String>,
+    ) -> Result<(), CheckpointError> {
+        let is_named = named.is_some();
+        self.passfile = named.or(of_environment).map(PathBuf::from);
+        let Err(fault) = self.config_now() else {
+            return Ok(());
+        };
+        let why = match &fault {
+            Fault::Broken(error) => in_words(error.as_ref()),
+            Fault::Refused(error) => in_words(error),
+        };
+        if is_named {
+            return Err(CheckpointError::Unusable { why });
+        }
+        tracing::warn!(why, "the file in PGPASSFILE is ignored");
+        self.passfile = None;
+        Ok(())
     }
 
     /// Returns the configuration with the password as it is now.
@@ -88,15 +107,24 @@ impl Address {
         let Some(file) = &self.passfile else {
             return Ok(Cow::Borrowed(&self.config));
         };
-        let text = std::fs::read_to_string(file).map_err(|source| PostgresError::PassFile {
-            file: file.clone(),
-            source,
-        })?;
         let mut config = self.config.clone();
-        if let Some(password) = password_for(&config, &text) {
+        if let Some(password) = read_password(&config, file)? {
             config.password(password);
         }
         Ok(Cow::Owned(config))
+    }
+
+    /// Returns why a connection was not opened.
+    pub(crate) fn refusal(&self, source: tokio_postgres::Error) -> Fault {
+        let is_password = source.code() == Some(&SqlState::INVALID_PASSWORD);
+        match &self.passfile {
+            Some(file) if is_password => PostgresError::PasswordRefused {
+                file: file.clone(),
+                source,
+            }
+            .into(),
+            _ => source.into(),
+        }
     }
 }
 
@@ -109,11 +137,16 @@ fn wrong(error: impl std::error::Error + 'static) -> CheckpointError {
     }
 }
 
-fn mode_for(config: &Config, parameters: &TlsParameters) -> Result<SslMode, TlsError> {
-    let hosts = config.get_hosts();
+/// Returns the mode. `is_asked` is whether somebody said something about TLS to this database, and not only which files to use.
+fn mode_for(
+    config: &Config,
+    parameters: &TlsParameters,
+    is_asked: bool,
+) -> Result<SslMode, TlsError> {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
     let is_socket = |host: &Host| !matches!(host, Host::Tcp(_));
-    // As in libpq: the system protects a local socket.
-    if !hosts.is_empty() && hosts.iter().all(is_socket) {
+    // As in libpq: the system protects a local socket. An address takes precedence over the host, also over a socket.
+    if !hosts.is_empty() && addresses.is_empty() && hosts.iter().all(is_socket) {
         return Ok(SslMode::Disable);
     }
     let is_local = |host: &Host| match host {
@@ -121,13 +154,17 @@ fn mode_for(config: &Config, parameters: &TlsParameters) -> Result<SslMode, TlsE
         #[cfg(unix)]
         Host::Unix(_) => true,
     };
-    Ok(match parameters.mode()? {
-        Some(mode) => mode,
-        None if parameters.first_of_tls().is_none() && hosts.iter().all(is_local) => {
-            SslMode::Disable
-        }
-        None => SslMode::Prefer,
-    })
+    let is_local = hosts.iter().all(is_local) && addresses.iter().all(IpAddr::is_loopback);
+    let mode = match is_local && !is_asked {
+        true => SslMode::Disable,
+        false => parameters.mode()?.unwrap_or(SslMode::Prefer),
+    };
+    // A handshake that comes first cannot be left out where the server has no TLS.
+    let is_direct = config.get_ssl_negotiation() == SslNegotiation::Direct;
+    match is_direct && !mode.is_required() {
+        true => Err(TlsError::WeakDirect { mode }),
+        false => Ok(mode),
+    }
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -225,6 +262,7 @@ mod tests {
             "host=/run/pg sslmode=verify-full",
             "postgres://u@db.example/d?sslmode=disable",
             "hostaddr=127.0.0.1",
+            "host=localhost hostaddr=127.0.0.1",
         ] {
             assert_eq!(mode(local), off, "{local}");
         }
@@ -234,6 +272,9 @@ mod tests {
         assert_eq!(mode("hostaddr=10.0.0.1 sslmode = 'allow'"), prefer);
         let require = (config::SslMode::Require, true);
         assert_eq!(mode("postgres://u@127.0.0.1/d?sslmode=require"), require);
+        let far = "host=/run/pg hostaddr=10.0.0.5 sslmode=require";
+        assert_eq!(mode(far), require);
+        assert_eq!(mode("host=localhost hostaddr=10.0.0.5"), prefer);
         let address = parsed("hostaddr=10.0.0.1");
         assert_eq!(address.config.get_hosts(), [Host::Tcp("10.0.0.1".into())]);
     }
@@ -283,6 +324,34 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_the_environment_may_be_absent_and_turns_no_tls_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("passwords");
+        let variable = |name: &str| match name {
+            "PGSSLROOTCERT" => Some("system".to_owned()),
+            "PGSSLCERT" => Some("/absent".to_owned()),
+            "PGPASSFILE" => Some(file.display().to_string()),
+            _ => None,
+        };
+        let parse = |text: &str| Address::parse_with(text, variable).unwrap();
+        let local = parse("postgres://u@127.0.0.1/d");
+        assert!(local.encryption.is_none());
+        assert_eq!(local.passfile, None);
+        std::fs::write(&file, "*:*:*:u:first").unwrap();
+        let local = parse("postgres://u@127.0.0.1/d");
+        let config = local.config_now().unwrap();
+        assert_eq!(config.get_password(), Some("first".as_bytes()));
+        assert_eq!(parse("postgres://127.0.0.1/d").passfile, None);
+    }
+
+    #[test]
+    fn a_mode_of_the_environment_counts_on_this_machine_too() {
+        let variable = |name: &str| (name == "PGSSLMODE").then(|| "require".to_owned());
+        let local = Address::parse_with("postgres://u@127.0.0.1/d", variable).unwrap();
+        assert_eq!(local.config.get_ssl_mode(), config::SslMode::Require);
+    }
+
+    #[test]
     fn what_cannot_work_is_said_at_once() {
         for (url, why) in [
             ("postgres://u@h/d?sslmode=verify-ca", "sslrootcert"),
@@ -293,6 +362,12 @@ mod tests {
             ),
             ("postgres://u@h/d?sslcert=/absent", "both"),
             ("postgres://u@h/d?ssl=1", "unknown option"),
+            ("postgres://h/d?passfile=/absent", "name the user"),
+            (
+                "postgres://u@h/d?sslnegotiation=direct&sslmode=prefer",
+                "not prefer",
+            ),
+            ("host=localhost sslnegotiation=direct", "not disable"),
         ] {
             let error = Address::parse_with(url, |_| None).err().unwrap();
             assert!(error.to_string().contains(why), "{url}: {error}");

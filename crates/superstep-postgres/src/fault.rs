@@ -52,6 +52,28 @@ pub enum PostgresError {
         /// Why not.
         source: std::io::Error,
     },
+    /// The file has different passwords for the servers of the address, which all get the same one.
+    #[error(
+        "`{}` has a different password for each server of the address; give all of them the same, or name one server", .file.display()
+    )]
+    PassFileDiffers {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The file has passwords by user, and the address names none.
+    #[error("`{}` has passwords by user; name the user in the address", .file.display())]
+    PassFileUser {
+        /// The file.
+        file: PathBuf,
+    },
+    /// The server does not accept the password in the file. It may be about to be replaced, here or there.
+    #[error("the server refused the password in `{}`", .file.display())]
+    PasswordRefused {
+        /// The file.
+        file: PathBuf,
+        /// The server's error.
+        source: tokio_postgres::Error,
+    },
     /// The statement that several concurrent records shared failed.
     #[error("the statement that several records shared failed")]
     Shared {
@@ -106,11 +128,13 @@ impl Fault {
         match self {
             Fault::Refused(_) => true,
             Fault::Broken(_) => match self.cause() {
-                // A file that is being replaced is back in a moment; `Address` refuses one that is absent from the start.
+                // A file that is being replaced is right in a moment; `Address` refuses one that is unusable from the start.
                 Some(
                     PostgresError::Silent { .. }
                     | PostgresError::Unsent
-                    | PostgresError::PassFile { .. },
+                    | PostgresError::PassFile { .. }
+                    | PostgresError::PassFileDiffers { .. }
+                    | PostgresError::PasswordRefused { .. },
                 ) => false,
                 Some(_) => true,
                 None => self.sql_state().is_some_and(is_final),
@@ -252,3 +276,22 @@ broken!(
     NameError,
     StoreError
 );
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_password_of_a_file_may_be_replaced_in_a_moment() {
+        let refused = || PostgresError::PasswordRefused {
+            file: PathBuf::from("passwords"),
+            source: "host".parse::<tokio_postgres::Config>().unwrap_err(),
+        };
+        assert!(!Fault::from(refused()).is_final());
+        let shared = PostgresError::Unconnected {
+            source: Arc::new(refused()),
+        };
+        assert!(!Fault::from(shared).is_final());
+        assert!(is_final(&SqlState::INVALID_PASSWORD));
+    }
+}

@@ -1,20 +1,44 @@
 //! Passwords in a file, in the form of libpq: lines of `host:port:database:user:password`, with `*` for any.
 
+use std::path::Path;
+
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// Returns the password of the first line for one of the servers of an address.
-pub(crate) fn password_for(config: &Config, text: &str) -> Option<String> {
-    let user = config.get_user().unwrap_or_default();
+use crate::fault::PostgresError;
+
+/// Reads the password for the servers of an address from a file, if it has one.
+///
+/// The client library sends the same password to all of them, so one that is for some of them only is an error.
+pub(crate) fn read_password(config: &Config, file: &Path) -> Result<Option<String>, PostgresError> {
+    let Some(user) = config.get_user() else {
+        let file = file.to_owned();
+        return Err(PostgresError::PassFileUser { file });
+    };
+    let text = std::fs::read_to_string(file).map_err(|source| PostgresError::PassFile {
+        file: file.to_owned(),
+        source,
+    })?;
+    let mut passwords = passwords(config, user, &text);
+    let first = passwords.next().flatten();
+    match passwords.all(|other| other == first) {
+        true => Ok(first),
+        false => Err(PostgresError::PassFileDiffers {
+            file: file.to_owned(),
+        }),
+    }
+}
+
+/// Returns the password of each server of an address: that of the first line that fits.
+fn passwords(config: &Config, user: &str, text: &str) -> impl Iterator<Item = Option<String>> {
     let database = config.get_dbname().unwrap_or(user);
     let ports = config.get_ports();
     let servers = config.get_hosts().iter().enumerate();
-    let mut servers = servers.map(|(number, host)| {
+    servers.map(move |(number, host)| {
         let port = ports.get(number).or(ports.first());
         let port = port.copied().unwrap_or(DEFAULT_PORT).to_string();
-        (name_of(host), port)
-    });
-    servers.find_map(|(host, port)| find(text, [host, &port, database, user]))
+        find(text, [name_of(host), &port, database, user])
+    })
 }
 
 /// As in libpq, every local socket is `localhost`.
@@ -65,7 +89,11 @@ mod tests {
                     db.example:5433:*:ada:first\n\
                     db.example:*:*:ada:a\\:b\\\\:c\n\
                     localhost:*:*:ada:local\n";
-        let password = |url: &str| password_for(&url.parse().unwrap(), text);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("passwords");
+        std::fs::write(&file, text).unwrap();
+        let read = |url: &str| read_password(&url.parse().unwrap(), &file);
+        let password = |url: &str| read(url).unwrap();
         assert_eq!(
             password("postgres://ada@db.example:5433/d").as_deref(),
             Some("first")
@@ -75,10 +103,21 @@ mod tests {
             Some("a:b\\:c")
         );
         assert_eq!(
-            password("postgres://ada@other,db.example:5433/d").as_deref(),
-            Some("first")
+            password("postgres://ada@db.example:5434,db.example:5435/d").as_deref(),
+            Some("a:b\\:c")
         );
         assert_eq!(password("host=/var/run user=ada").as_deref(), Some("local"));
         assert_eq!(password("postgres://bob@db.example/d"), None);
+        for several in [
+            "postgres://ada@db.example:5433,db.example:5434/d",
+            "postgres://ada@other,db.example:5433/d",
+            "postgres://ada@db.example:5433,other/d",
+        ] {
+            let error = read(several).unwrap_err();
+            let is_different = matches!(error, PostgresError::PassFileDiffers { .. });
+            assert!(is_different, "{several}: {error}");
+        }
+        let error = read("postgres://db.example:5433/d").unwrap_err();
+        assert!(error.to_string().contains("name the user"), "{error}");
     }
 }

@@ -407,9 +407,10 @@ impl Link {
     async fn connect(address: &Address, greeting: &str) -> Result<Self, Fault> {
         let config = address.config_now()?;
         let link = match &address.encryption {
-            None => Self::over(config.connect(NoTls).await?),
-            Some(encryption) => Self::over(config.connect(encryption.clone()).await?),
+            None => config.connect(NoTls).await.map(Self::over),
+            Some(encryption) => config.connect(encryption.clone()).await.map(Self::over),
         };
+        let link = link.map_err(|source| address.refusal(source))?;
         link.client.batch_execute(greeting).await?;
         Ok(link)
     }
@@ -534,12 +535,19 @@ impl Drop for CancelOnDrop {
         };
         let encryption = self.encryption.take();
         let cancel = async move {
-            let cancelled = match encryption {
-                None => token.cancel_query(NoTls).await,
-                Some(encryption) => token.cancel_query(encryption).await,
+            let cancelled = async {
+                match encryption {
+                    None => token.cancel_query(NoTls).await,
+                    Some(encryption) => token.cancel_query(encryption).await,
+                }
             };
-            if let Err(error) = cancelled {
-                tracing::debug!(%error, "a statement was not cancelled");
+            // Otherwise the task would wait for a server that is gone as long as the process runs.
+            match timeout(CANCEL_TIMEOUT, cancelled).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a statement was not cancelled"),
+                Err(_) => {
+                    tracing::debug!(waited = ?CANCEL_TIMEOUT, "a statement was not cancelled in time")
+                }
             }
         };
         let mut task = JoinSet::new();
@@ -606,6 +614,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const PROBE_IDLE: Duration = Duration::from_secs(10);
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 const PROBES_MAX: u32 = 3;
+/// How long the server has to take a request to cancel a statement.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
 

@@ -32,7 +32,7 @@ pub enum RestateError {
         "`{address}` is not an address of an ingress; they look like http://127.0.0.1:8080, or https://restate.internal:8080 with TLS"
     )]
     BadAddress {
-        /// The rejected address.
+        /// The rejected address, without a password.
         address: String,
     },
     /// A parameter of the address about TLS cannot be used.

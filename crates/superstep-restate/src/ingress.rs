@@ -14,6 +14,7 @@ use superstep_tls::{TlsParameters, client_config};
 use tokio::time::Instant;
 
 use crate::client::RestateError;
+use crate::live::without_password;
 use crate::refusal::chain;
 
 /// The ingress addresses of a cluster.
@@ -156,7 +157,12 @@ fn node_at(node: &str, plain: &Client<HttpConnector, Full<Bytes>>) -> Result<Nod
     let (address, parameters) = TlsParameters::take_from_url(node)?;
     let address = address.trim_end_matches('/').to_owned();
     let uri: Uri = address.parse().map_err(|_| bad_address(node))?;
-    if uri.host().is_none() || uri.query().is_some() || parameters.passfile.is_some() {
+    // The client sends no credentials, so an address with some cannot mean what it says.
+    let has_credentials = uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'));
+    let is_bad = uri.host().is_none() || uri.query().is_some() || parameters.passfile.is_some();
+    if has_credentials || is_bad {
         return Err(bad_address(node));
     }
     let http = match uri.scheme_str() {
@@ -188,6 +194,27 @@ fn connector() -> HttpConnector {
 
 fn bad_address(node: &str) -> RestateError {
     RestateError::BadAddress {
-        address: node.to_owned(),
+        address: without_password(node),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_with_credentials_is_refused_without_showing_them() {
+        for address in [
+            "http://ada:secret@h:8080",
+            "https://secret@h:8080?sslmode=require",
+            "http://ada:sec?ret@h:8080",
+        ] {
+            let error = Ingress::new([address]).unwrap_err();
+            assert_eq!(error.code(), "restate-bad-address", "{address}");
+            let text = error.to_string();
+            assert!(text.contains("…@h:8080"), "{text}");
+            assert!(!text.contains("secret") && !text.contains("ret@"), "{text}");
+        }
+        assert!(Ingress::new(["http://h:8080"]).is_ok());
     }
 }

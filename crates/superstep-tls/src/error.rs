@@ -17,12 +17,21 @@ pub enum TlsError {
         /// The rejected text.
         text: String,
     },
+    /// Nothing reads the parameter; it may be misspelled.
+    #[error("the address has a parameter `{name}`, which is not known")]
+    UnknownParameter {
+        /// Name of the parameter.
+        name: String,
+    },
     /// A parameter is not valid percent-encoded text.
     #[error("the value of `{name}` in the address is not percent-encoded UTF-8")]
     Undecodable {
         /// Name of the parameter.
         name: String,
     },
+    /// Libraries disagree about where the parameters of the address begin.
+    #[error("the address has an `@` behind a `?`; write %40 in a parameter, and %3F in a password")]
+    Ambiguous,
     /// The mode checks a chain, and there is nothing to check it against.
     #[error(
         "sslmode={mode} needs the certificate of an authority: give sslrootcert=FILE, or use verify-full, which trusts the system's"
@@ -45,6 +54,12 @@ pub enum TlsError {
         "sslmode={mode} contradicts the scheme of the address, which demands TLS; write require, verify-ca or verify-full"
     )]
     Contradiction {
+        /// The mode.
+        mode: SslMode,
+    },
+    /// The handshake is to come first, so the server cannot be asked whether it has TLS.
+    #[error("sslnegotiation=direct needs sslmode=require, verify-ca or verify-full, not {mode}")]
+    WeakDirect {
         /// The mode.
         mode: SslMode,
     },
@@ -102,7 +117,9 @@ pub enum TlsError {
         host: String,
     },
     /// The handshake failed: the certificate is not accepted, by one side or the other.
-    #[error("the TLS handshake with `{host}` failed")]
+    #[error(
+        "the TLS handshake with `{host}` failed (it needs TLS 1.2 or newer and an X.509 v3 certificate)"
+    )]
     Handshake {
         /// Host of the server.
         host: String,

@@ -1,5 +1,6 @@
 //! The parameters of an address that are about TLS and passwords.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
@@ -26,16 +27,22 @@ impl TlsParameters {
     /// Takes the parameters out of the query of a URL, and returns what remains of it.
     pub fn take_from_url(url: &str) -> Result<(String, Self), TlsError> {
         let mut parameters = Self::default();
-        // A password may contain a question mark.
-        let host = url.find('@').unwrap_or_default();
-        let Some(mark) = url[host..].find('?').map(|mark| host + mark) else {
+        let Some((front, query)) = url.split_once('?') else {
             return Ok((url.to_owned(), parameters));
         };
-        let mut rest = url[..mark].to_owned();
+        // Some libraries take what is in front of the `@` for a password, others for a host and its parameters.
+        if !front.contains('@') && query.contains('@') {
+            let mut pairs = query.split(['?', '&']);
+            return match pairs.any(|pair| parameters.field(&split_pair(pair).0).is_some()) {
+                true => Err(TlsError::Ambiguous),
+                false => Ok((url.to_owned(), parameters)),
+            };
+        }
+        let mut rest = front.to_owned();
         let mut separator = '?';
-        for pair in url[mark + 1..].split('&') {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let Some(field) = parameters.field(name) else {
+        for pair in query.split('&') {
+            let (name, value) = split_pair(pair);
+            let Some(field) = parameters.field(&name) else {
                 rest.push(separator);
                 rest.push_str(pair);
                 separator = '&';
@@ -43,7 +50,7 @@ impl TlsParameters {
             };
             let value = percent_decode_str(value).decode_utf8();
             let value = value.map_err(|_| TlsError::Undecodable {
-                name: name.to_owned(),
+                name: name.into_owned(),
             })?;
             *field = Some(value.into_owned());
         }
@@ -137,6 +144,12 @@ impl TlsParameters {
     }
 }
 
+/// Splits a parameter into its name, decoded as libraries decode it, and its value as it is written.
+fn split_pair(pair: &str) -> (Cow<'_, str>, &str) {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    (percent_decode_str(name).decode_utf8_lossy(), value)
+}
+
 const SYSTEM: &str = "system";
 
 #[cfg(test)]
@@ -164,11 +177,30 @@ mod tests {
         assert_eq!(rest, "postgres://u@h/d?application_name=a");
         assert_eq!(parameters.sslmode.as_deref(), Some("require"));
         assert_eq!(parameters.sslrootcert.as_deref(), Some("/etc/a b"));
-        let (rest, parameters) = taken("rediss://:p?ss@h:1/0?passfile=f");
-        assert_eq!(rest, "rediss://:p?ss@h:1/0");
-        assert_eq!(parameters.passfile.as_deref(), Some("f"));
+        let (rest, parameters) = taken("rediss://:p%3Fss@h:1/0?passfile=f@1");
+        assert_eq!(rest, "rediss://:p%3Fss@h:1/0");
+        assert_eq!(parameters.passfile.as_deref(), Some("f@1"));
+        let (rest, parameters) = taken("postgres://h/d?ssl%6Dode=require");
+        assert_eq!(rest, "postgres://h/d");
+        assert_eq!(parameters.sslmode.as_deref(), Some("require"));
         assert_eq!(taken("http://h").0, "http://h");
         assert!(TlsParameters::take_from_url("http://h?sslkey=%ff").is_err());
+    }
+
+    #[test]
+    fn a_parameter_that_could_be_part_of_a_password_is_refused() {
+        for url in [
+            "postgres://db/d?sslmode=verify-full&sslrootcert=/etc/ca@2025.pem",
+            "postgres://db/d?application_name=a@b&ssl%6Dode=require",
+            "rediss://:p?ss@h:1/0?passfile=f",
+        ] {
+            let refused = TlsParameters::take_from_url(url).unwrap_err();
+            assert!(matches!(refused, TlsError::Ambiguous), "{url}: {refused}");
+        }
+        for url in ["redis://:p?ss@h:1/0", "postgres://h/d?application_name=a@b"] {
+            let (rest, parameters) = taken(url);
+            assert_eq!((rest.as_str(), parameters), (url, TlsParameters::default()));
+        }
     }
 
     #[test]

@@ -29,7 +29,7 @@ const PREFIXES: &[&str] = &[
 ];
 
 /// Variables without such a beginning.
-const OTHERS: &[&str] = &["EDITOR", "NO_COLOR", "REDISCLI_AUTH", "VISUAL"];
+const OTHERS: &[&str] = &["EDITOR", "NO_COLOR", "VISUAL"];
 
 /// The variables whose names are texts of a file, outside of its tests.
 fn variables(file: &File) -> BTreeSet<String> {

@@ -307,6 +307,9 @@ impl Settings {
         if let Some(store) = &given.store {
             refuse_password(store)?;
         }
+        if let Some(engine) = &given.engine {
+            refuse_credentials("--engine", engine)?;
+        }
         let store = given
             .store
             .clone()
@@ -461,7 +464,15 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return Ok(Store::Postgres(text.to_owned()));
     }
-    bail!("`{text}` is not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE")
+    bail!(
+        "`{}` is not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE",
+        scheme_of(text)
+    )
+}
+
+/// Returns the scheme of an address, or a text that is not an address: what follows a scheme may contain a password.
+fn scheme_of(text: &str) -> &str {
+    text.split("://").next().unwrap_or_default()
 }
 
 /// Fails if the address of a database on the command line has a password: the list of processes shows it to every user of the
@@ -483,11 +494,26 @@ fn refuse_password(address: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Fails if an HTTP address on the command line has a user or a password, for the same reason.
+pub(crate) fn refuse_credentials(option: &str, address: &str) -> anyhow::Result<()> {
+    let address = address.split('?').next().unwrap_or_default();
+    if address.contains('@') {
+        bail!(
+            "the address in `{option}` has a user or a password, which other users of this machine can read in the list of \
+             processes; leave it out, and let the client show a certificate instead: `https://HOST:PORT?sslcert=FILE&sslkey=FILE`"
+        );
+    }
+    Ok(())
+}
+
 fn engine_of(text: &str) -> anyhow::Result<Engine> {
     match text.strip_prefix("restate:") {
         Some(url) if names_host(url) => Ok(Engine::Restate(url.trim_end_matches('/').to_owned())),
         None if text == "local" => Ok(Engine::Local),
-        _ => bail!("`{text}` is not an engine: write local or restate:http://HOST:PORT"),
+        _ => bail!(
+            "`{}` is not an engine: write local or restate:http://HOST:PORT",
+            scheme_of(text)
+        ),
     }
 }
 
@@ -594,6 +620,32 @@ mod tests {
         assert!(resolve("", with_password).is_ok());
         assert!(resolve("postgres://ada@h:5432/d?passfile=/a", "").is_ok());
         assert!(resolve("sqlite:a:b@c", "").is_ok());
+    }
+
+    #[test]
+    fn an_engine_on_the_command_line_has_no_password_and_no_error_shows_one() {
+        let engine = |given: &str| {
+            let given = SettingOptions {
+                engine: Some(given.to_owned()),
+                ..SettingOptions::default()
+            };
+            let variable = |name: &str| (name == "ARCHIE_HOME").then(|| "/absent".to_owned());
+            Settings::from(&given, variable).map(|settings| settings.engine)
+        };
+        for shown in [
+            "restate:https://ada:secret@h",
+            "restate:https://secret@h?sslmode=require",
+        ] {
+            let error = engine(shown).unwrap_err().to_string();
+            assert!(error.contains("--engine"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+        assert!(engine("restate:https://h?sslrootcert=/etc/ca@2025.pem").is_ok());
+        let error = store_of("mysql://ada:secret@h/d").unwrap_err().to_string();
+        assert!(error.contains("`mysql`"), "{error}");
+        assert!(!error.contains("secret"), "{error}");
+        let error = engine_of("restate:ftp://ada:secret@h").unwrap_err();
+        assert!(!error.to_string().contains("secret"), "{error}");
     }
 
     #[test]

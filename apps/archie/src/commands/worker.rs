@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::{App, connect};
 use crate::cli::args::{Args, WorkerArgs};
-use crate::cli::settings::{Engine, Settings, Store};
+use crate::cli::settings::{Engine, Settings, Store, refuse_credentials};
 use crate::ctrl_c;
 use crate::terminal::Console;
 
@@ -55,6 +55,8 @@ async fn serve(
     let Store::Postgres(url) = &settings.store else {
         bail!("workers share their threads: give --store postgres://…");
     };
+    // Before anything starts: registration begins when the worker serves, and its error would come when the worker stops.
+    let admin = args.register.as_deref().map(Admin::parse).transpose()?;
     let inbox = connect(url).await?;
     let app = App::open(
         Settings {
@@ -81,9 +83,9 @@ async fn serve(
     terminal.line(&format!("{} at {}", agents.join(", "), args.listen));
     let serving = worker.serve(listener, stop());
     let registering = async {
-        if let Some(admin) = &args.register {
-            register(admin, &args.listen.to_string()).await?;
-            terminal.line(&format!("{admin} knows"));
+        if let Some(admin) = &admin {
+            admin.register(&args.listen.to_string()).await?;
+            terminal.line(&format!("{} knows", admin.address));
         }
         anyhow::Ok(())
     };
@@ -94,32 +96,53 @@ async fn serve(
     Ok(Exit::Done)
 }
 
-async fn register(admin: &str, address: &str) -> anyhow::Result<()> {
-    let (admin, client) = admin_client(admin)
-        .with_context(|| format!("`--register {admin}` is not an address that can be called"))?;
-    let url = format!("{}/deployments", admin.trim_end_matches('/'));
-    let known = json!({ "uri": format!("http://{address}"), "force": true });
-    let told = client.post(&url).json(&known).send().await;
-    let told = told.with_context(|| format!("{admin} cannot be reached"))?;
-    let status = told.status();
-    if !status.is_success() {
-        let why = told.text().await.unwrap_or_default();
-        bail!("{admin} does not take the worker: {status}: {why}");
-    }
-    Ok(())
+/// Restate's admin API.
+#[derive(Debug)]
+struct Admin {
+    /// Without parameters.
+    address: String,
+    /// Trusts what the parameters say.
+    client: reqwest::Client,
 }
 
-/// Returns the address of Restate's admin API without its parameters, and a client that trusts what they say.
-fn admin_client(admin: &str) -> anyhow::Result<(String, reqwest::Client)> {
-    let (address, parameters) = TlsParameters::take_from_url(admin)?;
-    let mut client = reqwest::Client::builder();
-    if address.starts_with("https://") {
-        let config = client_config(&parameters.required()?)?;
-        client = client.tls_backend_preconfigured(config);
-    } else {
-        parameters.refused()?;
+impl Admin {
+    fn parse(given: &str) -> anyhow::Result<Self> {
+        refuse_credentials("--register", given)?;
+        Self::open(given).context("the address in `--register` cannot be called")
     }
-    Ok((address, client.build()?))
+
+    fn open(given: &str) -> anyhow::Result<Self> {
+        let (address, parameters) = TlsParameters::take_from_url(given)?;
+        if address.contains('?') || parameters.passfile.is_some() {
+            bail!(
+                "it can have the parameters sslmode, sslrootcert, sslcert and sslkey, and no others"
+            );
+        }
+        let mut client = reqwest::Client::builder();
+        if address.starts_with("https://") {
+            let config = client_config(&parameters.required()?)?;
+            client = client.tls_backend_preconfigured(config);
+        } else {
+            parameters.refused()?;
+        }
+        let client = client.build()?;
+        Ok(Self { address, client })
+    }
+
+    /// Makes the worker known to the cluster.
+    async fn register(&self, worker: &str) -> anyhow::Result<()> {
+        let admin = self.address.trim_end_matches('/');
+        let known = json!({ "uri": format!("http://{worker}"), "force": true });
+        let told = self.client.post(format!("{admin}/deployments"));
+        let told = told.json(&known).send().await;
+        let told = told.with_context(|| format!("{admin} cannot be reached"))?;
+        let status = told.status();
+        if !status.is_success() {
+            let why = told.text().await.unwrap_or_default();
+            bail!("{admin} does not take the worker: {status}: {why}");
+        }
+        Ok(())
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM.
@@ -138,16 +161,20 @@ pub(super) async fn stop() {
 
 #[test]
 fn an_admin_address_with_parameters_of_tls_must_be_one_with_tls() {
-    let (address, _) = admin_client("http://127.0.0.1:9070").unwrap();
-    assert_eq!(address, "http://127.0.0.1:9070");
-    let (address, _) = admin_client("https://h:9070?sslmode=require").unwrap();
-    assert_eq!(address, "https://h:9070");
+    let admin = Admin::parse("http://127.0.0.1:9070").unwrap();
+    assert_eq!(admin.address, "http://127.0.0.1:9070");
+    let admin = Admin::parse("https://h:9070?sslmode=require").unwrap();
+    assert_eq!(admin.address, "https://h:9070");
     for (wrong, why) in [
         ("http://h:9070?sslrootcert=/a", "does not encrypt"),
         ("https://h:9070?sslrootcert=/absent", "/absent"),
         ("https://h:9070?sslmode=disable", "contradicts"),
+        ("https://h:9070?sslmode=require&sslrootcrt=/a", "no others"),
+        ("http://h:9070?passfile=/a", "no others"),
+        ("https://ada:secret@h:9070", "has a user or a password"),
     ] {
-        let error = admin_client(wrong).unwrap_err().to_string();
+        let error = format!("{:#}", Admin::parse(wrong).unwrap_err());
         assert!(error.contains(why), "{wrong}: {error}");
+        assert!(!error.contains("secret"), "{wrong}: {error}");
     }
 }

@@ -302,6 +302,9 @@ async fn a_password_from_a_file_is_bound_to_the_certificate_and_read_again() {
     site.kill_connections().await;
     store.bytes().await.unwrap();
     site.file("passwords", "db.example:*:*:superstep:wrong\n");
-    let text = refusal(site.connect("db.example", parameters).await);
-    assert!(text.contains("password"), "{text}");
+    let refused = site.connect("db.example", parameters).await;
+    // The file may be about to change, so this is worth another attempt.
+    let is_transient = matches!(refused, Err(CheckpointError::Store { .. }));
+    let text = refusal(refused);
+    assert!(is_transient && text.contains("passwords"), "{text}");
 }

@@ -33,8 +33,7 @@ use server::RedisServer;
 ///
 /// An address `rediss://…` is encrypted, and the certificate must be for its host. Parameters of the address say what to trust, as
 /// in an address of PostgreSQL: `?sslrootcert=FILE`, `sslcert` and `sslkey`, and `sslmode` (default: `verify-full`). The password is
-/// in the address, in the first line of the file that `passfile` names, or in `REDISCLI_AUTH`. Every new connection reads the
-/// files again.
+/// in the address, or in the first line of the file that `passfile` names. Every new connection reads the files again.
 #[derive(Clone)]
 pub struct Redis(Arc<Ends>);
 
@@ -158,7 +157,8 @@ impl std::fmt::Debug for Redis {
     }
 }
 
-fn without_password(address: &str) -> String {
+/// Returns an address without what is in front of its host, for messages.
+pub(crate) fn without_password(address: &str) -> String {
     match (address.split_once("://"), address.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
         (None, Some((_, host))) => format!("…@{host}"),

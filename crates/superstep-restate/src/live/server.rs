@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::percent_decode_str;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, RedisResult};
 use superstep_tls::{TlsClient, TlsError, TlsParameters};
@@ -36,17 +37,13 @@ pub(super) struct RedisLink {
 }
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Variable with the password, as for `redis-cli`.
-const PASSWORD: &str = "REDISCLI_AUTH";
+/// Parameters that the client library knows.
+const KNOWN: [&str; 4] = ["protocol", "db", "user", "pass"];
 
 impl RedisServer {
     pub(super) fn parse(address: &str) -> Result<Self, RedisError> {
-        let password = std::env::var(PASSWORD).ok();
-        Self::parse_with(address, password.filter(|password| !password.is_empty()))
-    }
-
-    fn parse_with(address: &str, password: Option<String>) -> Result<Self, RedisError> {
         let (rest, parameters) = TlsParameters::take_from_url(address)?;
+        refuse_unknown(&rest)?;
         let (plain, encryption) = match without_tls(&rest) {
             Some(plain) => (plain, Some(TlsClient::new(&parameters.required()?)?)),
             None => {
@@ -54,28 +51,21 @@ impl RedisServer {
                 (rest, None)
             }
         };
-        let wrong = |source| RedisError::BadAddress {
+        let client = Client::open(plain).map_err(|source| RedisError::BadAddress {
             address: without_password(address),
             source,
-        };
+        })?;
         let mut server = Self {
-            client: Client::open(plain).map_err(wrong)?,
+            client,
             encryption,
             passfile: None,
         };
-        if server.has_password() {
-            return Ok(server);
-        }
-        match (parameters.passfile, password) {
-            (Some(file), _) => {
-                server.passfile = Some(file.into());
-                // A file that is absent from the start is a mistake, and not worth a retry.
-                server.password()?;
-            }
-            (None, Some(password)) => {
-                server.client = server.client_with(&password).map_err(wrong)?
-            }
-            (None, None) => {}
+        if let Some(file) = parameters.passfile
+            && !server.has_password()
+        {
+            server.passfile = Some(file.into());
+            // A file that is absent from the start is a mistake, and not worth a retry.
+            server.password()?;
         }
         Ok(server)
     }
@@ -130,6 +120,21 @@ impl RedisServer {
     }
 }
 
+/// Fails if the address has a parameter that nothing reads, such as a misspelled one about TLS.
+fn refuse_unknown(address: &str) -> Result<(), TlsError> {
+    let (_, query) = address.split_once('?').unwrap_or_default();
+    let parameters = query.split('#').next().unwrap_or_default().split('&');
+    let names = parameters.map(|pair| pair.split('=').next().unwrap_or_default());
+    let names = names.map(|name| percent_decode_str(name).decode_utf8_lossy());
+    let unknown = names.filter(|name| !name.is_empty() && !KNOWN.contains(&&**name));
+    match unknown.map(Cow::into_owned).next() {
+        // It may be part of a password, which no message may contain.
+        Some(_) if query.contains('@') => Err(TlsError::Ambiguous),
+        Some(name) => Err(TlsError::UnknownParameter { name }),
+        None => Ok(()),
+    }
+}
+
 /// Returns the address without TLS that belongs to one with TLS.
 fn without_tls(address: &str) -> Option<String> {
     let schemes = [("rediss://", "redis://"), ("valkeys://", "valkey://")];
@@ -167,28 +172,48 @@ async fn open_encrypted(
 mod tests {
     use super::*;
 
-    fn password(address: &str, variable: Option<&str>) -> Option<String> {
-        let server = RedisServer::parse_with(address, variable.map(str::to_owned)).unwrap();
+    fn password(address: &str) -> Option<String> {
+        let server = RedisServer::parse(address).unwrap();
         let client = server.client_now().unwrap();
         let info = client.get_connection_info();
         info.redis_settings().password().map(str::to_owned)
     }
 
     #[test]
-    fn a_password_is_in_the_address_in_a_file_or_in_the_environment() {
+    fn a_password_is_in_the_address_or_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("password");
-        let address = format!("redis://h?passfile={}", file.display());
-        let absent = RedisServer::parse_with(&address, None).err().unwrap();
+        let file = file.display();
+        let address = format!("redis://h?passfile={file}");
+        let absent = RedisServer::parse(&address).err().unwrap();
         assert_eq!(absent.code(), "redis-bad-parameters");
-        std::fs::write(&file, "from file\n").unwrap();
-        assert_eq!(password(&address, Some("x")).as_deref(), Some("from file"));
-        assert_eq!(password("redis://h", Some("x")).as_deref(), Some("x"));
-        assert_eq!(
-            password("redis://:own@h", Some("x")).as_deref(),
-            Some("own")
-        );
-        assert_eq!(password("redis://h", None), None);
+        std::fs::write(file.to_string(), "from file\n").unwrap();
+        assert_eq!(password(&address).as_deref(), Some("from file"));
+        let both = format!("redis://:own@h?passfile={file}");
+        assert_eq!(password(&both).as_deref(), Some("own"));
+        assert_eq!(password("redis://h"), None);
+    }
+
+    #[test]
+    fn a_parameter_that_nothing_reads_is_refused_and_shows_no_password() {
+        let refused = |address: &str| {
+            let error = RedisServer::parse(address).err().unwrap();
+            assert_eq!(error.code(), "redis-bad-parameters", "{address}");
+            chain(&error)
+        };
+        let text = refused("rediss://h?sslrootcrt=/etc/authority.pem");
+        assert!(text.contains("`sslrootcrt`"), "{text}");
+        for address in ["redis://:p?secret@h", "redis://:p?secret&more@h"] {
+            let text = refused(address);
+            assert!(text.contains("%3F"), "{text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+        for known in [
+            "redis://h?protocol=resp3",
+            "unix:///run/redis?user=u&pass=p@ss&db=1",
+        ] {
+            assert!(RedisServer::parse(known).is_ok(), "{known}");
+        }
     }
 
     #[test]
@@ -199,10 +224,10 @@ mod tests {
             ("rediss://h?sslmode=prefer", "redis-bad-parameters"),
             ("redis+tls://h", "redis-bad-address"),
         ] {
-            let refused = RedisServer::parse_with(address, None).err().unwrap();
+            let refused = RedisServer::parse(address).err().unwrap();
             assert_eq!(refused.code(), code, "{address}");
         }
-        let server = RedisServer::parse_with("rediss://h:1?sslmode=require", None).unwrap();
+        let server = RedisServer::parse("rediss://h:1?sslmode=require").unwrap();
         assert!(server.encryption.is_some());
     }
 }
