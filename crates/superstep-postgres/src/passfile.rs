@@ -30,7 +30,11 @@ pub(crate) fn read_password(config: &Config, file: &Path) -> Result<Option<Strin
 }
 
 /// Returns the password of each server of an address: that of the first line that fits.
-fn passwords(config: &Config, user: &str, text: &str) -> impl Iterator<Item = Option<String>> {
+fn passwords<'a>(
+    config: &'a Config,
+    user: &'a str,
+    text: &'a str,
+) -> impl Iterator<Item = Option<String>> + 'a {
     let database = config.get_dbname().unwrap_or(user);
     let ports = config.get_ports();
     let servers = config.get_hosts().iter().enumerate();

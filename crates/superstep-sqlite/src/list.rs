@@ -178,7 +178,9 @@ pub(crate) fn lost_thread(connection: &Connection) -> Result<Option<String>, Fau
         let (status, graph): (_, String) = (read::status(row.get(2)?)?, row.get(3)?);
         for term in terms::of_every_row(tenant, status, &graph) {
             if !terms.exists([term, thread])? {
-                return Ok(Some("a thread is missing in the index of searches".to_owned()));
+                return Ok(Some(
+                    "a thread is missing in the index of searches".to_owned(),
+                ));
             }
         }
     }

@@ -369,7 +369,11 @@ fn commands_of_operators() {
     assert_eq!(server.status("POST /threads", &[host]), 200);
     // The outcome is stored after the reply.
     let begun = Instant::now();
-    while !audited.run(&["audit", "list"], "").out().contains("outcome") {
+    while !audited
+        .run(&["audit", "list"], "")
+        .out()
+        .contains("outcome")
+    {
         assert!(begun.elapsed() < PATIENCE, "the outcome is not stored");
         std::thread::sleep(LOOK);
     }
