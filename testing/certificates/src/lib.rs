@@ -1,7 +1,10 @@
 //! A private authority, and certificates of it, for the tests of TLS.
 //!
 //! An [`Authority`] exists for as long as a test, and issues a certificate and its key ([`Issued`]) for any name, also one that has
-//! expired. Nothing else trusts it, and this crate writes no files: a test puts the PEM text where its server reads it.
+//! expired: for a server, or for a client that proves who it is.
+//!
+//! Nothing else trusts it, and this crate writes no files and opens no connections: a test puts the PEM text where its server reads
+//! it.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
