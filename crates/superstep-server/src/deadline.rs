@@ -111,7 +111,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Returns a runtime with tokio's clock.
+    /// Returns a runtime with the clock of tokio.
     fn runtime() -> Runtime {
         let begin = Instant::now();
         let clock =

@@ -118,7 +118,7 @@ pub enum TlsError {
     },
     /// The handshake failed: the certificate is not accepted, by one side or the other.
     #[error(
-        "the TLS handshake with `{host}` failed (it needs TLS 1.2 or newer and an X.509 v3 certificate)"
+        "the TLS handshake with `{host}` failed (it needs TLS 1.2 or newer and a certificate of version 3)"
     )]
     Handshake {
         /// Host of the server.

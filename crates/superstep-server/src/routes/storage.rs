@@ -79,7 +79,7 @@ async fn report(
     Ok(JsonBody(found.iter().map(size).collect()))
 }
 
-/// Waits until no other report is computed: each reads an index entry for every body of a tenant. The turn ends when its holder is
+/// Waits until no other report is computed: each reads an index entry for each stored body of a tenant. The turn ends when its holder is
 /// dropped, also because its caller went away.
 async fn report_turn(app: &Shared) -> ApiResult<SemaphorePermit<'_>> {
     if let Ok(turn) = timeout(TURN_WAIT_MAX, app.size_reports.acquire()).await {
