@@ -41,7 +41,8 @@ function received(): Received {
 
 function outbox(): string[] {
   try {
-    return readdirSync(join(lab.folder, "home/mail/outbox"));
+    // A name that begins with a dot is a mail that is being written.
+    return readdirSync(join(lab.folder, "home/mail/outbox")).filter((name) => !name.startsWith("."));
   } catch {
     return [];
   }

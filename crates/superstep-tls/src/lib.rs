@@ -24,6 +24,13 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # In the book
+//!
+//! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
+//! documentation.
+//!
+//! - [Configuration, with TLS and passwords](../../book/html/docs/configuration.html)
 
 mod channel_binding;
 mod client;
