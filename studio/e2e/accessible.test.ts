@@ -167,7 +167,7 @@ describe("with the keyboard, without motion, and without a drawing", () => {
     await visit(tour.lab, { name: "running", path: ({ running }) => `threads/${running}?tab=graph` });
     expect(await moving()).toBe(0);
     await page.emulateMedia({ reducedMotion: "no-preference" });
-    await expect.poll(moving).toBeGreaterThan(0);
+    await expect.poll(moving, { timeout: 10_000 }).toBeGreaterThan(0);
     await page.emulateMedia({ reducedMotion: "reduce" });
   });
 

@@ -74,13 +74,13 @@ describe("mails", () => {
     }
     await page.keyboard.press("e");
     const edited = page.getByRole("textbox", { name: /response_text/ });
-    await expect.poll(() => edited.evaluate((field) => field === document.activeElement)).toBe(true);
+    await expect.poll(() => edited.evaluate((field) => field === document.activeElement), PATIENT).toBe(true);
     await page.keyboard.type("jkaeriu");
     expect(await edited.inputValue()).toContain("jkaeriu");
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await page.keyboard.press("r");
     const text = page.getByRole("textbox", { name: "Your text to the agent" });
-    await expect.poll(() => text.evaluate((field) => field === document.activeElement)).toBe(true);
+    await expect.poll(() => text.evaluate((field) => field === document.activeElement), PATIENT).toBe(true);
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await page.keyboard.press("a");
     await page.getByText(/^Answered: Accept\./).waitFor();

@@ -54,7 +54,12 @@ describe("usage", () => {
       attributes: {},
       spans,
     });
-    const trace = { thread_id: "t", cost, runs: [span("run", [span("node", [span("model", [])])])], is_complete: true };
+    const trace = {
+      thread_id: "t",
+      cost,
+      runs: [span("run", [span("node", [span("model", [])])])],
+      is_complete: true,
+    };
     expect(usageTotal(runsOfTrace(trace)).totals).toEqual(cost);
   });
 
