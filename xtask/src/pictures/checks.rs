@@ -56,9 +56,14 @@ pub(super) fn lines_with_folders<'s>(screen: &'s str, folders: &[&Path]) -> Vec<
         .iter()
         .map(|folder| folder.display().to_string())
         .collect();
+    // `~/tmp` is a folder of the person, although `/tmp` is in it.
+    let names = |line: &str, folder: &String| {
+        let mut found = line.match_indices(folder.as_str());
+        found.any(|(at, _)| !line[..at].ends_with('~'))
+    };
     let lines = screen.lines();
     lines
-        .filter(|line| folders.iter().any(|folder| line.contains(folder)))
+        .filter(|line| folders.iter().any(|folder| names(line, folder)))
         .collect()
 }
 
@@ -90,9 +95,9 @@ fn only_lines_of_the_program_that_could_be_broken_are_wide() {
 #[test]
 fn folders_of_the_machine_are_found_and_the_home_is_named() {
     let home = Path::new("/tmp/archie7");
-    let screen = "saved /tmp/archie7/notes/a.md\nsee /tmp/other\n";
+    let screen = "saved /tmp/archie7/tmp/a.md\nsee /tmp/other\n";
     let named = with_home(screen, home);
-    assert_eq!(named, "saved ~/notes/a.md\nsee /tmp/other\n");
+    assert_eq!(named, "saved ~/tmp/a.md\nsee /tmp/other\n");
     let found = lines_with_folders(&named, &[Path::new("/tmp"), home]);
     assert_eq!(found, ["see /tmp/other"]);
 }
