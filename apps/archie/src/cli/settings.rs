@@ -470,9 +470,10 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
     )
 }
 
-/// Returns the scheme of an address, or a text that is not an address: what follows a scheme may contain a password.
+/// Returns the scheme of an address, or the first name of a list of `name=value`: what follows may contain a password.
 fn scheme_of(text: &str) -> &str {
-    text.split("://").next().unwrap_or_default()
+    let scheme = text.split("://").next().unwrap_or_default();
+    scheme.split(['=', ' ']).next().unwrap_or_default()
 }
 
 /// Fails if the address of a database on the command line has a password: the list of processes shows it to every user of the
@@ -641,9 +642,14 @@ mod tests {
             assert!(!error.contains("secret"), "{error}");
         }
         assert!(engine("restate:https://h?sslrootcert=/etc/ca@2025.pem").is_ok());
-        let error = store_of("mysql://ada:secret@h/d").unwrap_err().to_string();
-        assert!(error.contains("`mysql`"), "{error}");
-        assert!(!error.contains("secret"), "{error}");
+        for (wrong, shown) in [
+            ("mysql://ada:secret@h/d", "`mysql`"),
+            ("host=h password=secret", "`host`"),
+        ] {
+            let error = store_of(wrong).unwrap_err().to_string();
+            assert!(error.contains(shown), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
         let error = engine_of("restate:ftp://ada:secret@h").unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
     }
