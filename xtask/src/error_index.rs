@@ -22,6 +22,7 @@ const FAMILIES: &[(&str, &str)] = &[
     ("checkpoint", "The checkpointer"),
     ("format", "Stored bytes"),
     ("store", "The long-term store"),
+    ("encryption", "Encryption at rest"),
     ("budget", "Budgets"),
     ("drive", "Driving threads"),
     ("restate", "Asking a cluster"),

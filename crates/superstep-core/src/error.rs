@@ -579,6 +579,13 @@ pub enum CheckpointError {
         /// What is wrong with it, and what to do.
         why: String,
     },
+    /// What is stored is encrypted and cannot be decrypted, or something to be stored cannot be encrypted. The same call fails
+    /// again until the keys are there.
+    #[error(transparent)]
+    Encryption {
+        /// What is wrong: a key that is missing, or data that does not fit it.
+        source: BoxError,
+    },
     /// The store is unreachable, full or broken. Whether the write was applied is unknown; the caller may retry the same
     /// commit.
     #[error("the store did not answer")]
@@ -615,6 +622,7 @@ error_codes!(CheckpointError {
     NewerDatabase => "checkpoint-newer-database",
     Unusable => "checkpoint-unusable",
     DatabaseDamaged => "checkpoint-database-damaged",
+    Encryption => "checkpoint-encryption",
     Store => "checkpoint-store",
 });
 

@@ -356,6 +356,12 @@ pub enum StoreError {
         /// What is wrong with it, and what to do.
         why: String,
     },
+    /// The item is encrypted and cannot be decrypted, or cannot be encrypted. The same call fails again until the keys are there.
+    #[error(transparent)]
+    Encryption {
+        /// What is wrong: a key that is missing, or data that does not fit it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The underlying database failed or did not answer.
     #[error("the store did not answer")]
     Store {
@@ -383,5 +389,6 @@ error_codes!(StoreError {
     NullValue => "store-null-value",
     Damaged => "store-damaged",
     DatabaseDamaged => "store-database-damaged",
+    Encryption => "store-encryption",
     Store => "store-unavailable",
 });

@@ -19,6 +19,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("superstep-studio", &[]),
     ("superstep-server", &["superstep", "superstep-http"]),
     ("superstep-sqlite", &["superstep-core"]),
+    // It wraps the traits of core, and the live bus, so it knows no store and no server.
+    ("superstep-encryption", &["superstep", "superstep-core"]),
     ("superstep-postgres", &["superstep-core", "superstep-tls"]),
     ("superstep-llm", &[]),
     (

@@ -29,6 +29,10 @@ const SOURCES: &[Source] = &[
         },
     },
     Source {
+        name: "superstep-encryption",
+        codes: || superstep_encryption::EncryptionError::CODES.to_vec(),
+    },
+    Source {
         name: "superstep-llm",
         codes: || superstep_llm::ModelError::CODES.to_vec(),
     },

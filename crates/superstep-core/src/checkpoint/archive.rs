@@ -8,14 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checkpoint::format::{BodyKind, Extensions};
+use crate::checkpoint::format::{BodyKind, Extensions, RECORD_SEQ};
 use crate::checkpoint::seal::Seal;
 use crate::checkpoint::{
     AnswerBody, CheckpointResult, Head, InterruptRow, Metadata, RecordRow, Status, StoredBody,
 };
 use crate::error::{CheckpointError, FormatError};
 use crate::ids::{Epoch, InterruptId, Seq, ThreadId, Timestamp};
-use crate::node::RECORD_SEQ;
 use crate::value::Value;
 
 /// Everything that a store holds of a thread.
@@ -221,7 +220,7 @@ impl Archive {
             .iter()
             .map(|row| (BodyKind::Interrupt, row.seq, &row.body));
         for (kind, seq, body) in entries.chain(snapshots).chain(records).chain(questions) {
-            Seal::of_row(kind, &self.thread, seq).open(body)?;
+            Seal::of_row(kind, &self.thread, seq).check(body)?;
         }
         Ok(())
     }

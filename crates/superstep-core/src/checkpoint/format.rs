@@ -65,6 +65,28 @@ pub trait Body: Serialize + for<'de> Deserialize<'de> {
     }
 }
 
+/// Returns the stored form of a body that was encrypted outside of this crate: in the envelope for it, with a checksum that binds
+/// it to its thread and sequence. Stores and archives carry and check it like a plain body, without the key.
+///
+/// The whole plain body is encrypted, so decrypting it yields what [`Body::unseal`] takes.
+pub fn wrap_encrypted(kind: BodyKind, thread: &ThreadId, seq: Seq, content: &[u8]) -> Vec<u8> {
+    Seal::of_row(kind, thread, seq).wrap_encrypted(content)
+}
+
+/// Returns what [`wrap_encrypted`] was given; `None` if the body is not in that envelope, and an error if it is and was changed, or
+/// belongs elsewhere.
+pub fn unwrap_encrypted<'a>(
+    kind: BodyKind,
+    thread: &ThreadId,
+    seq: Seq,
+    bytes: &'a [u8],
+) -> Result<Option<&'a [u8]>, FormatError> {
+    Seal::of_row(kind, thread, seq).unwrap_encrypted(bytes)
+}
+
+/// Sequence for which records are sealed: they have no place in their thread's log.
+pub const RECORD_SEQ: Seq = Seq(0);
+
 /// Extensions of the format, by tag. A reader must understand an odd tag and may skip an even one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Extensions(Vec<(u16, Vec<u8>)>);

@@ -65,8 +65,38 @@ impl<'a> Seal<'a> {
         Ok(read)
     }
 
+    /// Returns bytes of another program's encryption in the envelope for them, see
+    /// [`wrap_encrypted`](crate::checkpoint::format::wrap_encrypted).
+    pub(super) fn wrap_encrypted(self, content: &[u8]) -> Vec<u8> {
+        let header = [FORMAT, self.kind as u8, ENVELOPE_ENCRYPTED];
+        let sum = self.checksum(header, content);
+        [&header, &sum.to_le_bytes()[..], content].concat()
+    }
+
+    /// Returns the content of an encrypted body; `None` if the body is not encrypted.
+    pub(super) fn unwrap_encrypted(self, bytes: &[u8]) -> Result<Option<&[u8]>, FormatError> {
+        if bytes.len() < HEADER_BYTES || bytes[2] != ENVELOPE_ENCRYPTED {
+            return Ok(None);
+        }
+        self.open_envelope(bytes).map(|(_, content)| Some(content))
+    }
+
+    /// Checks that the seal is intact and of this kind and place, whatever the envelope: a store and an archive carry encrypted
+    /// bodies without the keys.
+    pub(super) fn check(self, bytes: &[u8]) -> Result<(), FormatError> {
+        self.open_envelope(bytes).map(|_| ())
+    }
+
     /// Returns the content inside, if the seal is intact and of this kind and place.
     pub(super) fn open(self, bytes: &[u8]) -> Result<&[u8], FormatError> {
+        match self.open_envelope(bytes)? {
+            (ENVELOPE_PLAIN, content) => Ok(content),
+            (envelope, _) => Err(FormatError::Envelope { envelope }),
+        }
+    }
+
+    /// Returns the envelope and what is in it, if both are as they were sealed for this kind and place.
+    fn open_envelope(self, bytes: &[u8]) -> Result<(u8, &[u8]), FormatError> {
         let Some((head, content)) = bytes.split_at_checked(HEADER_BYTES) else {
             return Err(self.damaged());
         };
@@ -81,7 +111,7 @@ impl<'a> Seal<'a> {
                 known: FORMAT,
             });
         }
-        if header[2] != ENVELOPE_PLAIN {
+        if ![ENVELOPE_PLAIN, ENVELOPE_ENCRYPTED].contains(&header[2]) {
             return Err(FormatError::Envelope {
                 envelope: header[2],
             });
@@ -90,7 +120,7 @@ impl<'a> Seal<'a> {
             let why = format!("it is of kind {}, not {}", header[1], self.kind as u8);
             return Err(self.unreadable(why));
         }
-        Ok(content)
+        Ok((header[2], content))
     }
 
     fn checksum(self, header: [u8; 3], content: &[u8]) -> u32 {
@@ -135,7 +165,8 @@ impl<'a> Seal<'a> {
 
 /// The content is stored as it is.
 const ENVELOPE_PLAIN: u8 = 0;
-// 1 is reserved for the encryption envelope: key id, nonce, sealed content.
+/// The content is a whole plain body, encrypted: `key id · nonce · ciphertext`, which only a program with the key can read.
+const ENVELOPE_ENCRYPTED: u8 = 1;
 
 const HEADER_BYTES: usize = 3 + 4;
 

@@ -10,13 +10,13 @@ use std::task::{Wake, Waker};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::checkpoint::format::{Body, Draft, Extensions, Record, RecordContent, StepRecord};
+use crate::checkpoint::format::{
+    Body, Draft, Extensions, RECORD_SEQ, Record, RecordContent, StepRecord,
+};
 use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{LiveEvent, NodeHost};
 use crate::error::{FailureKind, NodeError, ValueError};
-use crate::ids::{
-    Epoch, FramePath, InterruptId, NodeName, RunId, Seq, TaskId, ThreadId, Timestamp,
-};
+use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, TaskId, ThreadId, Timestamp};
 use crate::label::Labels;
 use crate::lock::lock;
 use crate::node::interrupt::{Interrupt, plain};
@@ -570,9 +570,6 @@ impl fmt::Debug for NodeCx {
 
 /// Longest name of a step, in bytes.
 const STEP_NAME_BYTES_MAX: usize = 200;
-
-/// Records are not log entries, so their bodies are sealed for sequence number 0.
-pub(crate) const RECORD_SEQ: Seq = Seq(0);
 
 enum Called {
     /// The step was recorded in an earlier execution.

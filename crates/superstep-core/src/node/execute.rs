@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker, ready};
 
 use crate::checkpoint::format::{
-    Body, Draft, EndRecord, EndedHow, Extensions, Record, RecordContent, TaskRecord,
+    Body, Draft, EndRecord, EndedHow, Extensions, RECORD_SEQ, Record, RecordContent, TaskRecord,
 };
 use crate::checkpoint::{BoxFuture, RESULT_KEY, RecordRow, RecordWrite};
 use crate::driver::NodeHost;
@@ -22,7 +22,7 @@ use crate::graph::{
 };
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, ThreadId};
 use crate::label::Floor;
-use crate::node::cx::{NodeCx, RECORD_SEQ, TaskInfo, changed};
+use crate::node::cx::{NodeCx, TaskInfo, changed};
 use crate::node::{Answers, StepKept, TaskRecords};
 
 /// One attempt of a node in one superstep, ready to run.

@@ -14,7 +14,7 @@ pub use interrupt::Interrupt;
 pub use store::NodeStore;
 pub use test_cx::TestCx;
 
-pub(crate) use cx::{Answers, RECORD_SEQ, TaskInfo};
+pub(crate) use cx::{Answers, TaskInfo};
 pub(crate) use execute::{Stored, TaskParts};
 pub(crate) use records::{StepKept, TaskRecords};
 

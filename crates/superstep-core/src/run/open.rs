@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::checkpoint::format::{
-    Body, Change, EntryKind, FrameOpened, GotoRecord, InterruptRecord, Next, Record, RecordContent,
-    RunRecord, StateWritten, Stop,
+    Body, Change, EntryKind, FrameOpened, GotoRecord, InterruptRecord, Next, RECORD_SEQ, Record,
+    RecordContent, RunRecord, StateWritten, Stop,
 };
 use crate::checkpoint::{
     Head, InterruptRow, Loaded, Metadata, RESULT_KEY, RecordRow, Released, ReleasedRecords, Status,
@@ -16,7 +16,7 @@ use crate::driver::ThreadRequest;
 use crate::error::{Failure, FailureKind, FormatError, OpenError};
 use crate::graph::{AnyUpdate, Definition};
 use crate::ids::{Epoch, FramePath, Moment, NodeName, RunId, ThreadId};
-use crate::node::{RECORD_SEQ, StepKept};
+use crate::node::StepKept;
 use crate::run::commit::{LogSize, Pending};
 use crate::run::edit::{bad_input, outside_writer, prepare_update};
 use crate::run::frame_map::FrameMap;

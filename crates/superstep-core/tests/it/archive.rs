@@ -1,7 +1,7 @@
 //! A whole thread as bytes: its golden file, and every way in which an archive can be wrong.
 
 use serde_json::json;
-use superstep_core::checkpoint::format::{Body, Extensions, OnDeadline};
+use superstep_core::checkpoint::format::{Body, BodyKind, Extensions, OnDeadline, RECORD_SEQ};
 use superstep_core::checkpoint::{
     AnswerBody, Archive, ArchivedAnswer, ArchivedEntry, ArchivedInterrupt, ArchivedListing, Head,
     Memory, RecordRow, Status, StoredBody,
@@ -10,8 +10,8 @@ use superstep_core::error::FormatError;
 use superstep_core::{Checkpointer, Epoch, InterruptId, Seq, ThreadId, Timestamp};
 
 use crate::format::{
-    SEQ, entries, extensions, golden_bytes, question, snapshot, step_record, task, task_record,
-    thread, value,
+    SEQ, encrypted, entries, extensions, golden_bytes, question, snapshot, step_record, task,
+    task_record, thread, value,
 };
 use crate::simulate::block_on;
 
@@ -150,6 +150,29 @@ fn newer_formats_envelopes_and_other_kinds_are_told_by_name() {
     assert_eq!(read([1, 1, 0]), "format-archive-content");
     let entry = archive().entries.remove(0).body;
     assert_eq!(code_of(&entry), "format-archive-damaged");
+}
+
+#[test]
+fn encrypted_bodies_are_carried_without_their_key_and_only_in_their_places() {
+    let mut whole = archive();
+    for entry in &mut whole.entries {
+        entry.body = encrypted(BodyKind::Entry, entry.seq);
+    }
+    for snapshot in &mut whole.snapshots {
+        snapshot.body = encrypted(BodyKind::Snapshot, snapshot.seq);
+    }
+    for record in &mut whole.records {
+        record.body = encrypted(BodyKind::Record, RECORD_SEQ);
+    }
+    for interrupt in &mut whole.interrupts {
+        interrupt.body = encrypted(BodyKind::Interrupt, interrupt.seq);
+    }
+    let read = Archive::from_bytes(&whole.to_bytes()).unwrap();
+    assert_eq!(read, whole);
+    whole.entries[0].body = encrypted(BodyKind::Entry, whole.entries[0].seq.next());
+    assert_eq!(code_of(&whole.to_bytes()), "format-damaged");
+    whole.entries[0].body = encrypted(BodyKind::Snapshot, whole.entries[0].seq);
+    assert_eq!(code_of(&whole.to_bytes()), "format-content");
 }
 
 #[test]

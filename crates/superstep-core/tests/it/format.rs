@@ -4,11 +4,11 @@
 
 use serde_json::json;
 use superstep_core::checkpoint::format::{
-    AfterFailure, AttemptFailed, Body, Breakpoint, BreakpointSide, Change, Draft, EndRecord,
-    EndedHow, Entry, EntryKind, Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened,
+    AfterFailure, AttemptFailed, Body, BodyKind, Breakpoint, BreakpointSide, Change, Draft,
+    EndRecord, EndedHow, Entry, EntryKind, Extensions, FORMAT, Forked, FrameAdvanced, FrameOpened,
     FrameSnapshot, GotoRecord, InterruptRecord, JoinSeen, Next, OnDeadline, ParentRecord,
     PlannedTask, Record, RecordContent, RunRecord, Snapshot, StateWritten, StepRecord, Stop,
-    TaskRecord, TaskWrite,
+    TaskRecord, TaskWrite, unwrap_encrypted, wrap_encrypted,
 };
 use superstep_core::checkpoint::{Answer, AnswerBody};
 use superstep_core::driver::{QueuedRequest, ThreadRequest};
@@ -560,6 +560,59 @@ fn newer_formats_envelopes_and_other_kinds_are_told_by_name() {
         assert_eq!(read([255, kind, 9]), "format-newer");
         assert_eq!(read([1, kind, 1]), "format-envelope");
         assert_eq!(read([1, kind % 4 + 1, 0]), "format-content");
+    }
+}
+
+/// An encrypted body: 8 bytes of a key's id, 24 of a nonce, and what only the key's owner can read.
+pub(crate) fn encrypted(kind: BodyKind, seq: Seq) -> Vec<u8> {
+    let content: Vec<u8> = (0..64).collect();
+    wrap_encrypted(kind, &thread(), seq, &content)
+}
+
+#[test]
+fn golden_files_of_encrypted_bodies_are_wrapped_and_unwrapped_to_the_same_bytes() {
+    let content: Vec<u8> = (0..64).collect();
+    for (name, kind) in [
+        ("entry", BodyKind::Entry),
+        ("snapshot", BodyKind::Snapshot),
+        ("interrupt", BodyKind::Interrupt),
+        ("record", BodyKind::Record),
+        ("request", BodyKind::Request),
+    ] {
+        let bytes = golden_bytes(&format!("encrypted-{name}"), &encrypted(kind, SEQ));
+        let read = unwrap_encrypted(kind, &thread(), SEQ, &bytes);
+        assert_eq!(read, Ok(Some(&content[..])), "{name}");
+    }
+}
+
+#[test]
+fn an_encrypted_body_is_checked_like_a_plain_one_and_not_read_without_its_key() {
+    let sealed = encrypted(BodyKind::Entry, SEQ);
+    assert_eq!(
+        code(unseal::<Entry>(&sealed, &thread(), SEQ)),
+        "format-envelope"
+    );
+    let kind = BodyKind::Entry;
+    for bit in 0..sealed.len() * 8 {
+        let mut bytes = sealed.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        let read = unwrap_encrypted(kind, &thread(), SEQ, &bytes);
+        // A changed envelope byte makes it something else, which is no encrypted body.
+        match bit / 8 {
+            2 => assert_eq!(read, Ok(None), "bit {bit}"),
+            _ => assert!(read.is_err(), "bit {bit}"),
+        }
+    }
+    let other = ThreadId::new("another").unwrap();
+    for (thread, seq) in [(&other, SEQ), (&thread(), SEQ.next())] {
+        let read = unwrap_encrypted(kind, thread, seq, &sealed).map(drop);
+        assert_eq!(code(read), "format-damaged");
+    }
+    let read = unwrap_encrypted(BodyKind::Snapshot, &thread(), SEQ, &sealed).map(drop);
+    assert_eq!(code(read), "format-content");
+    for (sealed, _) in bodies() {
+        let kind = BodyKind::Entry;
+        assert_eq!(unwrap_encrypted(kind, &thread(), SEQ, &sealed), Ok(None));
     }
 }
 

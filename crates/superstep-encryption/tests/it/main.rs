@@ -1,0 +1,15 @@
+//! What wrapped stores promise, over every store that we have.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy lets tests unwrap, but not what helps them"
+)]
+
+mod conformance;
+mod keys;
+mod kit;
+mod live;
+mod queue;
+mod registry;
+mod secrecy;
+mod tampering;
