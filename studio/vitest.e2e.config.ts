@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
-// With `LONG=1` everything runs, in its full size. Without it, what judges clock times, frames and pictures is left out, because
-// that needs a quiet machine; so are bad networks, which take minutes. The others have a size that CI has time for.
+// With `LONG=1` everything runs, in its full size. Without it, what judges clock times, frames and pictures is left out,
+// because that needs a quiet machine; so are bad networks, which take minutes. The others have a size that CI has time for.
 const everything = ["e2e/**/*.test.ts"];
 const quick = [
   "accessible",

@@ -45,7 +45,7 @@ struct Row {
     verdict: String,
     area: String,
     remark: String,
-    /// Each as `path/from/the/root.rs::name`.
+    /// Each as `path/from/the/root.rs::name`, or as `path.test.ts::title`.
     tests: Vec<String>,
 }
 
@@ -187,8 +187,9 @@ pub(crate) fn fault_of_test(test: &str, source: impl Fn(&str) -> Option<String>)
     };
     match source(path) {
         None => Some(format!("`{path}` is not there")),
-        Some(text) if !has_test(&text, name) => Some(format!("`{path}` has no test `{name}`")),
-        Some(_) => None,
+        Some(text) if path.ends_with(".ts") && has_typescript_test(&text, name) => None,
+        Some(text) if path.ends_with(".rs") && has_test(&text, name) => None,
+        Some(_) => Some(format!("`{path}` has no test `{name}`")),
     }
 }
 
@@ -205,6 +206,24 @@ fn has_test(source: &str, name: &str) -> bool {
             let line = line.trim();
             line.starts_with("#[test") || line.starts_with("#[tokio::test")
         })
+    })
+}
+
+/// Whether a source calls `test` or `it` with this title. The title is the first argument, or on the line below `it.each(…)(`.
+fn has_typescript_test(source: &str, title: &str) -> bool {
+    let title = format!("\"{title}\",");
+    let mut before = "";
+    source.lines().map(str::trim).any(|line| {
+        let call = if line.starts_with(&title) {
+            before
+        } else {
+            line
+        };
+        before = line;
+        let is_call = ["test(", "test.each(", "it(", "it.each("]
+            .iter()
+            .any(|start| call.starts_with(start));
+        is_call && line.contains(&title)
     })
 }
 

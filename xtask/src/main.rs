@@ -42,10 +42,11 @@ The helper of this workspace.
 usage: cargo xtask <command>
 
 commands:
-  verify [--long] [--from STEP] [--seed N]
+  verify [--long] [--from STEP | --only STEP...] [--seed N]
                                 run every check that CI runs, stop at the first that fails
-                                --long  also what does not fit CI, and write results/verify-long.json
+                                --long  also what does not fit CI, and put the results into results/verify-long.json
                                 --from  begin at this step, to continue after one that failed
+                                --only  run only these steps; the results of the others stay as they are
                                 --seed  the seed of the randomised checks; default: taken from the commit
   crash NAME [--backend sqlite|postgres|cluster] [--trials N] [--seed N] [--mutant NAME] [--json]
                                 break things on purpose and count what must never happen
@@ -153,7 +154,7 @@ enum Command {
     Help,
     Verify {
         profile: steps::Profile,
-        from: Option<String>,
+        selection: verify::Selection,
         seed: Option<u64>,
     },
     Crash(crash_trials::CrashArgs),
@@ -259,19 +260,31 @@ fn parse_alone(mut parser: lexopt::Parser, command: Command) -> Result<Command, 
 }
 
 fn parse_verify(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
-    let (mut profile, mut from, mut seed) = (steps::Profile::Short, None, None);
+    let (mut profile, mut seed) = (steps::Profile::Short, None);
+    let (mut from, mut only) = (None, Vec::new());
     while let Some(arg) = parser.next()? {
         match arg {
             Long("long") => profile = steps::Profile::Long,
             Long("from") => from = Some(parser.value()?.string()?),
+            Long("only") => {
+                for name in parser.values()? {
+                    only.push(name.string()?);
+                }
+            }
             Long("seed") => seed = Some(parser.value()?.parse()?),
             Long("help") | Short('h') => return Ok(Command::Help),
             other => return Err(other.unexpected()),
         }
     }
+    let selection = match (from, only.is_empty()) {
+        (None, true) => verify::Selection::All,
+        (Some(from), true) => verify::Selection::From(from),
+        (None, false) => verify::Selection::Only(only),
+        (Some(_), false) => return Err("use `--from` or `--only`, not both".into()),
+    };
     Ok(Command::Verify {
         profile,
-        from,
+        selection,
         seed,
     })
 }
@@ -564,9 +577,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Help => print_usage(),
         Command::Verify {
             profile,
-            from,
+            selection,
             seed,
-        } => verify::run(profile, from.as_deref(), seed)?,
+        } => verify::run(profile, &selection, seed)?,
         Command::Crash(args) => crash_trials::run(&args)?,
         Command::Fuzz(args) => fuzz::run(&args)?,
         Command::Deny(args) => deny::run(&args)?,
@@ -612,7 +625,7 @@ mod tests {
             parse_line("verify"),
             Ok(Command::Verify {
                 profile: steps::Profile::Short,
-                from: None,
+                selection: verify::Selection::All,
                 seed: None
             })
         );
@@ -620,8 +633,18 @@ mod tests {
             parse_line("verify --long --from wasm --seed 7"),
             Ok(Command::Verify {
                 profile: steps::Profile::Long,
-                from: Some("wasm".to_owned()),
+                selection: verify::Selection::From("wasm".to_owned()),
                 seed: Some(7)
+            })
+        );
+        assert_eq!(
+            parse_line("verify --only wasm deny --long --only=book"),
+            Ok(Command::Verify {
+                profile: steps::Profile::Long,
+                selection: verify::Selection::Only(
+                    ["wasm", "deny", "book"].map(str::to_owned).to_vec()
+                ),
+                seed: None
             })
         );
         assert_eq!(
@@ -764,6 +787,8 @@ mod tests {
             "services status redis",
             "verify --fast",
             "verify --seed x",
+            "verify --only",
+            "verify --only wasm --from deny",
             "crash restarts --every 3-1",
             "bench",
             "bench chain --against everybody",

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value as Json;
 
-use harness::workspace::{cache, cargo, commit, in_words, output_of, program, root};
+use harness::workspace::{cache, cargo, commit, in_words, is_dirty, output_of, root};
 
 /// What to do with the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,17 +68,10 @@ fn drive(tests: &BrowserTests) -> anyhow::Result<()> {
     let figures = root().join("results/studio.json");
     command.env("LONG", "1").env("FIGURES", &figures);
     command.env("COMMIT", commit().unwrap_or_default());
-    command.env("DIRTY", differs_from_commit().to_string());
+    command.env("DIRTY", is_dirty().to_string());
     pass(&mut command)?;
     println!("{}", measured(&figures, &tests.names)?);
     Ok(())
-}
-
-/// Whether files differ from the commit. Those that the tests write are no part of what they test.
-fn differs_from_commit() -> bool {
-    let mut git = program("git");
-    git.args(["status", "--porcelain", "--", ".", ":!results"]);
-    output_of(&mut git).map_or(true, |changed| !changed.is_empty())
 }
 
 /// Returns the recorded figures by the names of the files; of all files if none is named.

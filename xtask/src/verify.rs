@@ -1,6 +1,6 @@
 //! Runs the table of checks: says what it does and how long that took, and stops at the first failure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,8 +15,23 @@ use harness::workspace::{cache, cargo, commit, in_words, is_dirty, output_of, pr
 
 const WASM: &str = "wasm32-unknown-unknown";
 
-pub(crate) fn run(profile: Profile, from: Option<&str>, seed: Option<u64>) -> anyhow::Result<()> {
-    let steps = steps_from(from)?;
+/// Which steps are run.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Selection {
+    /// Every step of the profile.
+    All,
+    /// Those of the profile from this one on.
+    From(String),
+    /// These, whatever their profile.
+    Only(Vec<String>),
+}
+
+pub(crate) fn run(
+    profile: Profile,
+    selection: &Selection,
+    seed: Option<u64>,
+) -> anyhow::Result<()> {
+    let steps = selected(selection, profile)?;
     let commit = commit();
     let seed = seed.unwrap_or_else(|| seed_of(commit.as_deref()));
     eprintln!(
@@ -32,32 +47,41 @@ pub(crate) fn run(profile: Profile, from: Option<&str>, seed: Option<u64>) -> an
         seed,
         steps: Vec::new(),
     };
-    let outcome = run_steps(steps, &mut results);
-    if profile == Profile::Long {
-        let path = results.write()?;
-        eprintln!("verify: results are in {}", path.display());
-    }
+    let outcome = run_steps(&steps, &mut results);
     report(&results.steps);
     outcome
 }
 
-/// The steps from the one with this name on. A run that does not begin at the first proves only its own steps.
-fn steps_from(name: Option<&str>) -> anyhow::Result<&'static [Step]> {
-    let Some(name) = name else { return Ok(STEPS) };
-    match STEPS.iter().position(|step| step.name == name) {
-        Some(first) => Ok(&STEPS[first..]),
-        None => {
-            let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-            bail!(
-                "no step is called `{name}`; the steps are: {}",
-                names.join("; ")
-            )
+/// The steps that are run, in the order of the table. A run that leaves some out proves only its own steps.
+fn selected(selection: &Selection, profile: Profile) -> anyhow::Result<Vec<&'static Step>> {
+    let of_profile = |steps: &'static [Step]| {
+        let steps = steps.iter().filter(|step| step.profile <= profile);
+        steps.collect()
+    };
+    Ok(match selection {
+        Selection::All => of_profile(STEPS),
+        Selection::From(name) => of_profile(&STEPS[place_of(name)?..]),
+        Selection::Only(names) => {
+            let places: Result<BTreeSet<_>, _> = names.iter().map(|name| place_of(name)).collect();
+            places?.into_iter().map(|place| &STEPS[place]).collect()
         }
-    }
+    })
 }
 
-fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()> {
-    for step in steps.iter().filter(|step| step.profile <= results.profile) {
+/// Where the step is in the table.
+fn place_of(name: &str) -> anyhow::Result<usize> {
+    let place = STEPS.iter().position(|step| step.name == name);
+    place.with_context(|| {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        format!(
+            "no step is called `{name}`; the steps are: {}",
+            names.join("; ")
+        )
+    })
+}
+
+fn run_steps(steps: &[&'static Step], results: &mut Results) -> anyhow::Result<()> {
+    for step in steps {
         eprintln!("\n=== {}", step.name);
         let start = Instant::now();
         let ended = perform(&step.action, results.profile, results.seed);
@@ -74,6 +98,10 @@ fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()
         );
         let failed = matches!(result.ended, Ended::Failed { .. });
         results.steps.push(result);
+        if results.profile == Profile::Long {
+            // After each step, as the long profile takes hours and what a step found must not be lost with the next.
+            results.write()?;
+        }
         if failed {
             bail!(
                 "verify stopped: the step `{}` failed; what is wrong stands above",
@@ -85,7 +113,7 @@ fn run_steps(steps: &'static [Step], results: &mut Results) -> anyhow::Result<()
 }
 
 /// How a step ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Ended {
     Passed { report: Option<Json> },
     Skipped { why: String },
@@ -318,6 +346,38 @@ fn seed_of(commit: Option<&str>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_selected_steps_are_run_in_the_order_of_the_table() {
+        let names = |selection, profile| -> Vec<&str> {
+            let steps = selected(&selection, profile).unwrap();
+            steps.iter().map(|step| step.name).collect()
+        };
+        let only = |names: [&str; 3]| Selection::Only(names.map(str::to_owned).to_vec());
+        // `deploy` belongs to the long profile.
+        let some = only(["deploy", "format", "deploy"]);
+        assert_eq!(names(some, Profile::Short), ["format", "deploy"]);
+        let rest = names(Selection::From("deny".to_owned()), Profile::Short);
+        assert_eq!(rest[..2], ["deny", "studio"]);
+        let all = names(Selection::All, Profile::Short);
+        assert_eq!(all.first(), Some(&"format"));
+        assert!(!all.contains(&"deploy"));
+        assert_eq!(names(Selection::All, Profile::Long).len(), STEPS.len());
+    }
+
+    #[test]
+    fn a_step_that_does_not_exist_is_an_error_that_lists_the_steps() {
+        for selection in [
+            Selection::Only(vec!["format".to_owned(), "no-such-step".to_owned()]),
+            Selection::From("no-such-step".to_owned()),
+        ] {
+            let error = selected(&selection, Profile::Long).unwrap_err().to_string();
+            assert!(
+                error.contains("`no-such-step`; the steps are: format; "),
+                "{error}"
+            );
+        }
+    }
 
     #[test]
     fn each_feature_is_checked_alone_and_default_is_not_one() {

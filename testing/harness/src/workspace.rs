@@ -91,9 +91,11 @@ pub fn commit() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// Whether the commit alone does not say what was checked.
+/// Whether the commit alone does not say what was checked. Records of earlier runs do not count, so that one run after another can
+/// be recorded.
 pub fn is_dirty() -> bool {
-    output_of(program("git").args(["status", "--porcelain"])).map_or(true, |text| !text.is_empty())
+    let status = ["status", "--porcelain", "--", ".", ":!results"];
+    output_of(program("git").args(status)).map_or(true, |text| !text.is_empty())
 }
 
 #[test]

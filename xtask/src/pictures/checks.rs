@@ -38,7 +38,11 @@ impl StillTime {
 /// go on in the next row, and so may a word that is longer than a row.
 pub(super) fn wide_lines(screen: &str, columns: u16) -> Vec<String> {
     let is_typed = |line: &str| PROMPTS.iter().any(|prompt| line.starts_with(prompt));
-    let wide = screen.lines().map(str::trim_end).filter(|line| {
+    // What a shell says of a program that was killed is behind the line that the program was drawing.
+    let lines = screen
+        .lines()
+        .map(|line| line.strip_suffix("Killed").unwrap_or(line));
+    let wide = lines.map(str::trim_end).filter(|line| {
         let is_wide = line.chars().count() > usize::from(columns);
         is_wide && line.trim().contains(' ') && !is_typed(line)
     });
@@ -90,6 +94,7 @@ fn only_lines_of_the_program_that_could_be_broken_are_wide() {
     let screen = "$ archie analyze --query x\n0123456789 and more\n0123456789abcdef\nshort\n";
     assert_eq!(wide_lines(screen, 10), ["0123456789 and more"]);
     assert!(wide_lines(screen, 19).is_empty());
+    assert!(wide_lines("mail 1 of 1    Killed\n", 15).is_empty());
 }
 
 #[test]

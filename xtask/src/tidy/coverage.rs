@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::assert_tidy;
-use crate::coverage::{DATA, PAGE, faults, page, parse, read};
+use crate::coverage::{DATA, PAGE, fault_of_test, faults, page, parse, read};
 use harness::workspace::root;
 
 #[test]
@@ -63,6 +63,20 @@ fn a_row_without_what_it_needs_is_found() {
         ]
     );
     assert!(parse(&data(&[("yes", "test = \"a.rs::holds\"")])).is_err());
+}
+
+#[test]
+fn a_test_in_typescript_is_found_by_its_title() {
+    let text = "test(\"opens\", async () => {\n});\n  it.each(all)(\n    \"$one closes\",\n\
+        // test(\"is gone\", async () => {\nconst no = [\"test\", \"fake\", 1];\n";
+    let source = |path: &str| (path == "a.test.ts").then(|| text.to_owned());
+    let fault = |title: &str| fault_of_test(&format!("a.test.ts::{title}"), source);
+    assert_eq!(fault("opens"), None);
+    assert_eq!(fault("$one closes"), None);
+    for title in ["is gone", "fake", "closes"] {
+        let expected = format!("`a.test.ts` has no test `{title}`");
+        assert_eq!(fault(title), Some(expected));
+    }
 }
 
 #[test]

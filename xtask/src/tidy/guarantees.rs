@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::assert_tidy;
 use crate::coverage::fault_of_test;
+use crate::results::steps_of;
 use harness::console::chapters;
 use harness::workspace::root;
 
@@ -33,12 +34,12 @@ fn promises_without_a_link(page: &str) -> bool {
     PROMISES.iter().any(|promise| words.contains(promise)) && !page.contains("guarantees.md)")
 }
 
-/// What is wrong with the rows of the table. `source` returns the text of a file by its path from the root, `recorded` the trials
-/// and violations of a step.
+/// What is wrong with the rows of the table. `source` returns the text of a file by its path from the root, `recorded` the last
+/// figure of a step.
 fn faults(
     page: &str,
     source: impl Fn(&str) -> Option<String>,
-    recorded: impl Fn(&str) -> Option<(u64, u64)>,
+    recorded: impl Fn(&str) -> Option<String>,
 ) -> Vec<String> {
     let mut faults = Vec::new();
     let rows = page.lines().filter(|line| line.starts_with("| ")).skip(2);
@@ -63,9 +64,7 @@ fn faults(
             continue;
         };
         let (step, claimed) = rest.split_once("`: ").unwrap_or((rest, ""));
-        let found = recorded(step).map(|(trials, violations)| {
-            format!("{} trials, {violations} violations", with_commas(trials))
-        });
+        let found = recorded(step);
         if found.as_deref() != Some(claimed) {
             let found = found.unwrap_or_else(|| "nothing".to_owned());
             faults.push(format!("`{step}`: the results have {found}, not {claimed}"));
@@ -86,21 +85,33 @@ fn with_commas(number: u64) -> String {
     text
 }
 
-/// The trials and violations of a step in the files of `results/`.
-fn recorded(step: &str) -> Option<(u64, u64)> {
+/// The last figure of a step in the files of `results/`.
+fn recorded(step: &str) -> Option<String> {
     let read = |name: &str| -> Option<Json> {
         let text = fs::read_to_string(root().join("results").join(name)).ok()?;
         serde_json::from_str(&text).ok()
     };
-    let report = match step {
-        "crash cluster" => read("crash-cluster.json")?,
+    figure_of(&match step {
+        "crash cluster" => json!({ "report": read("crash-cluster.json")? }),
         step => {
-            let long = read("verify-long.json")?;
-            let steps = long["steps"].as_array()?.iter();
-            steps.clone().find(|one| one["name"] == step)?["report"].clone()
+            let mut steps = steps_of(&read("verify-long.json")?).into_iter();
+            steps.find(|one| one["name"] == step)?
         }
-    };
-    Some((report["trials"].as_u64()?, report["violations"].as_u64()?))
+    })
+}
+
+/// The trials and violations of a step, and the commit that was tried if the record has it, as the page writes them.
+fn figure_of(step: &Json) -> Option<String> {
+    let trials = with_commas(step["report"]["trials"].as_u64()?);
+    let violations = step["report"]["violations"].as_u64()?;
+    let mut figure = format!("{trials} trials, {violations} violations");
+    if let Some(commit) = step["commit"].as_str().and_then(|commit| commit.get(..8)) {
+        figure += &format!(" at `{commit}`");
+    }
+    if step["dirty"] == true {
+        figure += " with uncommitted changes";
+    }
+    Some(figure)
 }
 
 #[test]
@@ -114,9 +125,10 @@ fn every_promise_has_its_tests_and_its_figure() {
 fn a_promise_without_a_test_and_a_wrong_figure_are_found() {
     let page = "| promise | shown by | last figure |\n| --- | --- | --- |\n\
         | A | [`a`](../a.rs) | `trial`: 1,000 trials, 0 violations |\n| B | [`b`](../a.rs) | |\n| C | | |\n\
-        | D | [`a`](../a.rs) | `trial`: 2,000 trials, 0 violations |\n";
+        | D | [`a`](../a.rs) | `trial`: 1,000 trials, 0 violations at `abc` |\n";
     let source = |_: &str| Some("#[test]\nfn a() {}\n".to_owned());
-    let found = faults(page, source, |_| Some((1_000, 0)));
+    let last = || "1,000 trials, 0 violations".to_owned();
+    let found = faults(page, source, |_| Some(last()));
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(faults(page, source, |_| None).len() > 3);
 }
@@ -142,12 +154,18 @@ fn a_promise_without_a_link_is_found() {
 }
 
 #[test]
-fn the_page_names_the_commit_and_the_seed_of_its_figures() {
-    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
-    let long: Json = serde_json::from_str(&read("results/verify-long.json")).unwrap();
-    let commit = &long["commit"].as_str().unwrap()[..8];
-    let page = read(PAGE);
-    assert!(page.contains(&format!("`{commit}`")), "{PAGE}: {commit}");
-    let seed = format!("`{}`", long["seed"]);
-    assert!(page.contains(&seed), "{PAGE}: {seed}");
+fn a_figure_names_its_commit() {
+    let mut step = json!({ "report": { "trials": 12_000, "violations": 1 } });
+    let figure = |step: &Json| figure_of(step).unwrap();
+    assert_eq!(figure(&step), "12,000 trials, 1 violations");
+    step["commit"] = json!("0123456789abcdef");
+    step["dirty"] = json!(false);
+    assert_eq!(figure(&step), "12,000 trials, 1 violations at `01234567`");
+    step["dirty"] = json!(true);
+    assert!(figure(&step).ends_with("`01234567` with uncommitted changes"));
+    // A step that failed before its end, or counts nothing.
+    assert_eq!(
+        figure_of(&json!({ "commit": "0123456789", "report": null })),
+        None
+    );
 }

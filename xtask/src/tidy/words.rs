@@ -29,8 +29,12 @@ const OLD_WORDS: &[(&str, &str)] = &[
     ("or is none", "or is not one"),
 ];
 
+/// The text of `docs/benchmarks.md`.
+const WORDS_OF_BENCHMARKS: &str = "testing/bench/src/page/words.rs";
+
 /// What is held to the list: the prose of pages; doc comments and strings (errors, log lines, questions) of the crates, the
-/// agents and the program; help. The benchmarks are written by a program, and a changelog tells of old names.
+/// agents and the program; help; what the page on benchmarks says besides figures. That page itself has labels of recorded figures,
+/// and a changelog has old names.
 fn prose_of(file: &File) -> Vec<(usize, String)> {
     let path = file.path.as_str();
     let is_page = path.ends_with(".md")
@@ -42,10 +46,10 @@ fn prose_of(file: &File) -> Vec<(usize, String)> {
     if is_page || path.contains("/snapshots/help") {
         return vec![(1, prose(&file.text))];
     }
-    let is_shipped = ["crates/", "agents/", "apps/"]
+    let is_held = ["crates/", "agents/", "apps/", WORDS_OF_BENCHMARKS]
         .iter()
-        .any(|folder| path.starts_with(folder));
-    if !(is_shipped && path.contains("/src/") && file.is_rust()) {
+        .any(|start| path.starts_with(start));
+    if !(is_held && path.contains("/src/") && file.is_rust()) {
         return Vec::new();
     }
     // A string without a blank is a key or a name, which programs may depend on.
@@ -120,5 +124,7 @@ fn an_old_word_is_found_in_comments_and_messages_of_a_crate() {
         "/// Begins anew.\nfn anew() { // anew\n    fail(\"gone for good\", \"put_down\")\n}\n";
     let faults = |path: &str| faults_of(&File::new(path, rust)).len();
     assert_eq!(faults("crates/superstep/src/lib.rs"), 2);
+    assert_eq!(faults(WORDS_OF_BENCHMARKS), 2);
     assert_eq!(faults("crates/superstep/tests/it/main.rs"), 0);
+    assert_eq!(faults("testing/bench/src/page.rs"), 0);
 }

@@ -189,14 +189,16 @@ impl Demo<'_> {
         }
         self.console.line("");
         self.console.line_of(&[(Face::Bold, "What to try next")]);
-        let threads = format!("ARCHIE_HOME={folder} archie threads  # threads of this demo");
+        let threads = format!("ARCHIE_HOME={folder} archie threads");
         for line in [
+            "# threads of this demo",
             threads.as_str(),
             "archie setup                       # choose a model; a local one is enough",
             "archie analyze --query \"…\" --inputs DIR    # an analysis of your own notes",
             "archie inbox                       # everything that waits for you",
         ] {
-            self.console.line(&format!("  {line}"));
+            // Not broken, however long the folder is: a shell would run its parts.
+            self.console.verbatim(&format!("  {line}"));
         }
         self.console.line("");
     }

@@ -185,15 +185,18 @@ fn every_help() {
     });
 }
 
-#[test]
-fn every_command_has_a_help_snapshot_and_every_snapshot_a_command() {
+fn snapshot_names() -> BTreeSet<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/snapshots");
     let files = std::fs::read_dir(folder).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
-    let snapshots: BTreeSet<String> = names
-        .filter_map(|name| Some(name.strip_suffix(".snap")?.to_owned()))
-        .filter(|name| name == "help" || name.starts_with("help-"))
-        .collect();
+    let names = names.filter_map(|name| Some(name.strip_suffix(".snap")?.to_owned()));
+    names.collect()
+}
+
+#[test]
+fn every_command_has_a_help_snapshot_and_every_snapshot_a_command() {
+    let mut snapshots = snapshot_names();
+    snapshots.retain(|name| name == "help" || name.starts_with("help-"));
     let commands = words_of(&archie::cli::args::Args::command(), &[]);
     let commands = commands
         .iter()
@@ -205,6 +208,75 @@ fn every_command_has_a_help_snapshot_and_every_snapshot_a_command() {
     assert!(
         missing.is_empty() && left_over.is_empty(),
         "`every_help` has not written {missing:?} yet; delete {left_over:?}"
+    );
+}
+
+/// The command that this is a snapshot of: the one with the longest name that it begins with, so that `docs-stale` is of `docs`, and
+/// `docs-versions` is not.
+fn command_of<'c>(snapshot: &str, commands: &'c BTreeSet<String>) -> Option<&'c str> {
+    let is_of = |command: &&String| {
+        let rest = snapshot.strip_prefix(command.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    let fitting = commands.iter().filter(is_of);
+    fitting
+        .max_by_key(|command| command.len())
+        .map(String::as_str)
+}
+
+/// The commands that no snapshot shows in a terminal of so many columns.
+fn without_snapshot<'c>(
+    columns: u32,
+    commands: &'c BTreeSet<String>,
+    snapshots: &BTreeSet<String>,
+) -> Vec<&'c str> {
+    let begin = format!("{columns}-");
+    let names = snapshots
+        .iter()
+        .filter_map(|name| name.strip_prefix(&begin));
+    let shown: BTreeSet<_> = names
+        .filter_map(|name| command_of(name, commands))
+        .collect();
+    let commands = commands.iter().map(String::as_str);
+    commands.filter(|name| !shown.contains(name)).collect()
+}
+
+#[test]
+fn every_command_is_shown_in_terminals_of_both_widths() {
+    let root = archie::cli::args::Args::command();
+    // One that needs a further command, such as `mail`, prints its help.
+    let does_something = |words: &Vec<String>| {
+        let mut words = words.iter();
+        let command = words.try_fold(&root, |above, word| above.find_subcommand(word));
+        !command.unwrap().is_subcommand_required_set()
+    };
+    let words = words_of(&root, &[]).into_iter().filter(does_something);
+    let commands: BTreeSet<String> = words.map(|words| words.join("-")).collect();
+    let snapshots = snapshot_names();
+    for columns in [80, 120] {
+        let missing = without_snapshot(columns, &commands, &snapshots);
+        assert!(
+            missing.is_empty(),
+            "nothing in `widths.rs` shows {missing:?} in {columns} columns"
+        );
+    }
+}
+
+#[test]
+fn a_command_that_is_shown_in_one_width_or_not_at_all_is_found() {
+    let set = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
+    let commands = set(&["docs", "docs-versions", "show", "size"]);
+    let snapshots = set(&[
+        "80-docs-versions",
+        "80-show-finished",
+        "80-sizes",
+        "120-size",
+    ]);
+    assert_eq!(
+        without_snapshot(80, &commands, &snapshots),
+        ["docs", "size"]
     );
 }
 

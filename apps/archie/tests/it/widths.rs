@@ -24,6 +24,8 @@ use crate::tmux::{LOOK, PATIENCE};
 /// Variables that are set besides those of the folder.
 type Environment<'a> = &'a [(&'a str, &'a str)];
 
+const NO_COLOURS: Environment<'_> = &[("NO_COLOR", "1")];
+
 /// Shows a command in a terminal of both widths, with and without colours, each in a folder that nobody used before.
 fn shows(name: &str, folder: impl Fn() -> Workdir, args: impl Fn(&Workdir) -> Vec<String>) {
     shows_by(name, |columns, environment| {
@@ -45,15 +47,19 @@ fn shows_in(workdir: &Workdir, name: &str, args: &[&str]) {
 fn shows_by(name: &str, show: impl Fn(u32, Environment<'_>) -> String) {
     for columns in [80, 120] {
         let coloured = show(columns, &[]);
-        let plain = show(columns, &[("NO_COLOR", "1")]);
-        assert!(!plain.contains('‹'), "{name} without colours: {plain}");
-        assert_eq!(without_marks(&coloured), plain, "{name}");
+        assert_plain(name, &show(columns, NO_COLOURS), &coloured);
         settings().bind(|| insta::assert_snapshot!(format!("{columns}-{name}"), coloured));
     }
 }
 
-/// Shows a slow command at both widths, with colours only.
-fn shows_slow(name: &str, show: impl Fn(u32) -> String) {
+/// Fails if this has colours, or is another text than with colours.
+fn assert_plain(name: &str, plain: &str, coloured: &str) {
+    assert!(!plain.contains('‹'), "{name} without colours: {plain}");
+    assert_eq!(without_marks(coloured), plain, "{name}");
+}
+
+/// Shows what this returns for both widths, with colours only.
+fn shows_coloured(name: &str, show: impl Fn(u32) -> String) {
     for columns in [80, 120] {
         let coloured = show(columns);
         settings().bind(|| insta::assert_snapshot!(format!("{columns}-{name}"), coloured));
@@ -74,7 +80,7 @@ fn steady(written: &str, workdir: &Workdir) -> String {
     let text = text.replace(env!("CARGO_BIN_EXE_archie"), "ARCHIE");
     let version = concat!("archie ", env!("CARGO_PKG_VERSION"));
     let text = with_names(&text.replace(version, "archie VERSION"));
-    [" ms", " s", " min"]
+    [" ms", " s", " min", " KiB"]
         .iter()
         .fold(text, |text, unit| without_numbers_before(unit, &text))
 }
@@ -128,7 +134,7 @@ fn name_of(word: &str) -> Option<String> {
     }
 }
 
-/// Durations differ.
+/// Durations differ, and what threads take in the database.
 fn without_numbers_before(unit: &str, text: &str) -> String {
     let mut parts = text.split(unit).peekable();
     let mut without = String::new();
@@ -601,9 +607,14 @@ fn commands_about_models_and_runs() {
         .with_environment("OLLAMA_HOST", "127.0.0.1:9")
         .with_environment("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
         .with_environment("ARCHIE_PYTHON", "/nowhere/python");
-    // It lists the variables that are set, `NO_COLOR` among them.
-    shows_slow("doctor", |columns| {
-        shown(&without_model, &["doctor"], columns, &[])
+    shows_coloured("doctor", |columns| {
+        let coloured = shown(&without_model, &["doctor"], columns, &[]);
+        let plain = shown(&without_model, &["doctor"], columns, NO_COLOURS);
+        // Behind the rest, it lists the variables that are set.
+        let rest = |text: &str| text.split_once("environment:").unwrap().0.to_owned();
+        assert!(plain.contains("NO_COLOR"), "{plain}");
+        assert_plain("doctor", &rest(&plain), &rest(&coloured));
+        coloured
     });
     shows_in(&without_model, "eval", &["eval", "atris", "--cases", "5"]);
     shows("run", nobody, |_| {
@@ -615,6 +626,7 @@ fn commands_about_models_and_runs() {
         squeezed(&shown(&workdir, &["trace", &done], columns, environment))
     });
     shows_in(&workdir, "inbox-item", &["inbox", &workdir.items()[0]]);
+    shows_in(&workdir, "size", &["size"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -643,9 +655,7 @@ const COUNT: [&str; 5] = [
 
 #[test]
 fn commands_about_workbooks() {
-    shows_slow("sheet", |columns| {
-        shown(&with_counts(), &COUNT, columns, &[])
-    });
+    shows("sheet", with_counts, |_| COUNT.map(str::to_owned).to_vec());
     let counted = with_counts();
     let ran = counted.run(&COUNT, "");
     assert_eq!(ran.code(), Some(0), "{ran:?}");
@@ -666,9 +676,11 @@ fn commands_about_workbooks() {
         "--output",
         "again",
     ];
-    shows_slow("sheet-replay", |columns| {
-        shown(&counted.copy(), &replay, columns, &[])
-    });
+    shows(
+        "sheet-replay",
+        || counted.copy(),
+        |_| replay.map(str::to_owned).to_vec(),
+    );
 }
 
 #[test]
@@ -689,7 +701,8 @@ fn commands_that_serve_until_ctrl_c() {
 
 #[test]
 fn the_demo() {
-    shows_slow("demo", |columns| {
+    // It takes long, and prints what the commands of the other tests print.
+    shows_coloured("demo", |columns| {
         let workdir = nobody();
         let temporary = workdir.path("temporary");
         fs::create_dir(&temporary).unwrap();

@@ -1,9 +1,9 @@
-//! What the page says besides figures: how they were taken, and what they can and cannot tell.
+//! What the page says besides figures: how they were measured, and what they can and cannot show.
 
 pub(super) const OPENING: &str = "\
 # Benchmarks
 
-How fast Superstep is and how little it stores, beside bare floors and beside other runtimes for graphs of agents.
+How fast Superstep is and how little it stores, next to bare floors and to other runtimes for graphs of agents.
 Every figure comes from the files `results/bench*.json`; a test holds this page to them.
 
 <!-- Written by `cargo xtask bench page`. Change the program, not the page. -->
@@ -25,7 +25,7 @@ pub(super) const METHOD: &str = "
   calls a model. Nodes append a message of 200 random bytes that was made beforehand.
 - Sides take turns: in every round each has its own, so whatever else the machine does hits all of them. A figure is
   the median of its rounds: eleven of a second each where a goal is near to what the disk does, five elsewhere, one for
-  the weight of parked threads, which does not vary. The least and the most stand beside it.
+  the weight of paused threads, which does not vary. The least and the most are next to it.
 - CPU is what the process itself used, user and system, over all its threads. The server of PostgreSQL is not in it, on
   any side.
 - **Floor, one row**: a program without any crate of ours commits one row of 1 KiB at a time, with prepared statements.
@@ -35,7 +35,7 @@ pub(super) const METHOD: &str = "
   thread: one transaction a commit on SQLite, one statement a commit on PostgreSQL. It compares nothing and reads
   nothing. A chain of 20 supersteps is counted as 20, with the commit that starts the run included, as ours is.
 - At 64 threads both floors run with 64 connections and with the 16 that ours has; the faster one is what counts.
-- The stores of a side are empty when it begins; what is told of bytes is what they grew by, indexes included.
+- The stores of a side are empty when it begins; figures of bytes are what they grew by, indexes included.
 ";
 
 pub(super) const FAIRNESS: &str = "
@@ -48,12 +48,12 @@ pub(super) const FAIRNESS: &str = "
 - graph-flow keeps the current state of a session and nothing else: no channels with rules, no events, no history, no
   fence between two processes. Its saves overwrite one row. Without a store it keeps nothing, and ours keeps its log: there its
   figure is a ceiling, and there is no goal.
-- adk-graph has no saver for PostgreSQL. Its fan-out is a node that runs another one many times, for it has no sending;
+- adk-graph has no saver for PostgreSQL. Its fan-out is a node that runs another one many times, because it has no sends;
   graph-flow's is a fixed list of children.
 - Without a checkpointer ours still keeps its log in memory, and events can be watched. The others keep nothing.
 - The sides in Rust and in JavaScript run in one process with as many threads as they start by themselves. Python has
   its global lock: many threads at once share one core, which is how it is deployed.
-- One machine, loopback, a database beside the programs. A network between them would make everybody slower, and
+- One machine, loopback, a database next to the programs. A network between them would make every side slower, and
   differences smaller.
 ";
 
@@ -65,11 +65,11 @@ pub(super) const REPEAT: &str = "
 ```sh
 cargo xtask services up                         # PostgreSQL
 cargo xtask bench all --against peers --json    # installs the peers on first use; half an hour
-cargo xtask bench restate --json                # a Restate of its own, beside bare handlers; five minutes
+cargo xtask bench restate --json                # a Restate of its own, next to bare handlers; five minutes
 cargo xtask bench server --against peers --aegra python3.12 --json    # servers over HTTP; a quarter of an hour
 cargo xtask bench tenants                       # tenants of a server while one floods it; two minutes
 cargo xtask bench page                          # this page
-cargo xtask bench chain --against peers         # one bench, told and not kept
+cargo xtask bench chain --against peers         # one bench, printed and not stored
 ```
 
 The peers are installed into the user's cache from the lock files under `bench/`: Python 3.10 or newer with `venv`,
@@ -78,20 +78,20 @@ and takes part if `--aegra` names one. Run it on a machine that has nothing else
 ";
 
 const ON_RESTATE: &str = "\
-Workers on a Restate of one node with four partitions, called over HTTP in turns by one load: it keeps the order in the
-inbox, calls the handler under the order's id, and does not look at the state afterwards, on any side. All servers, all
+Workers on a Restate of one node with four partitions, called over HTTP in turns by one load: it stores the request in the
+request queue, calls the handler under the request's id, and does not look at the state afterwards, on any side. All servers, all
 workers and the load share the cores. It was measured apart from the rest, at the commit in its own file.
 
-- **Ours**: the graph as it comes. A chain of twenty steps of 1 KiB is one order, one segment, one journal entry, and a
+- **Ours**: the graph as it comes. A chain of twenty steps of 1 KiB is one request, one segment, one journal entry, and a
   commit to PostgreSQL for every step.
 - **Bare, one durable run**: a handler without any crate of ours. In one `ctx.run` it sends the very statements that ours
   sends, with the values that ours binds, prepared once, over as many connections. They are recorded on the wire from a
   worker of ours before the bench begins; what ours sends without waiting, it sends without waiting. It reads nothing out of the
   answers and computes nothing: what ours takes longer is what the machine, the driver and the journal cost.
-- **Bare, a durable run a step**: twenty times `ctx.run` with one insert of 1 KiB, into a table with one index, and no inbox. That
+- **Bare, a durable run a step**: twenty times `ctx.run` with one insert of 1 KiB, into a table with one index, and no queue. That
   is how most people would write it. It keeps less: no fence between two workers, no listing, nothing to search by.
 - **Bare, calls between two runs**: a hundred calls of a service handler that writes one row, between two durable runs.
-- Parked threads wait at a question. The memory of the worker is compared with what it was after as many runs that ended.";
+- Paused threads wait for an answer. The memory of the worker is compared with what it was after as many runs that ended.";
 
 const OVER_HTTP: &str = "\
 Servers over HTTP, called in turns by one load. A client creates a thread, runs a graph of five nodes on it, waits for the state,
@@ -144,7 +144,7 @@ pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
              what each of 64 threads adds to a store that has 64.",
         ),
         "parked" => (
-            "Parked threads",
+            "Paused threads",
             "Threads that wait for an answer after one message: what each weighs on disk.",
         ),
         "restate" => ("On Restate", ON_RESTATE),
