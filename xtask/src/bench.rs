@@ -33,6 +33,7 @@ pub(crate) const NAMES: &[&str] = &[
     "restate",
     "server",
     "tenants",
+    "scale",
     "archie",
     "all",
     "page",

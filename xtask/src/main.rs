@@ -82,7 +82,7 @@ commands:
                                 compute the servers, cores and disk that a load needs, from the figures in results/
   advisories --from PATH [--into FOLDER]
                                 make a snapshot of the advisories from a clone of the RustSec database
-  bench chain|loop|fanout|resume|parked|threads|restate|server|tenants|archie|all [--against peers] [--quick] [--json]
+  bench chain|loop|fanout|resume|parked|threads|restate|server|tenants|scale|archie|all [--against peers] [--quick] [--json]
                                 measure in release, beside bare floors
                                 --against peers  also beside other runtimes, installed if they are missing
                                 archie  the program that people install: its size and its start
@@ -91,6 +91,8 @@ commands:
                                      the server over HTTP; next to peers, into results/bench-server.json
                                      --aegra  a Python 3.12 or newer, for Aegra to be among the peers
                                 tenants  the server's tenants while one of them floods it, into the same file; two minutes
+                                scale  lists, searches and answers among a million waiting threads, into results/bench-scale.json;
+                                     an hour, and 10 GB of disk
                                 all  every other one, into results/bench.json
   bench instructions|instructions-server [--json] [--record] [--strict]
                                 count instructions under valgrind; more than 2 % over the committed figures is an error

@@ -56,6 +56,14 @@ impl Findings {
         self.rows.extend(row);
     }
 
+    /// Sets a goal on a figure of one side beside another side's.
+    pub(super) fn judge_between(&mut self, which: Which<'_>, one: Side, other: Side, goal: Goal) {
+        if let (Some(ours), Some(theirs)) = (self.of(which, one), self.of(which, other)) {
+            let row = self.row(which, ours, theirs);
+            self.push(row, goal);
+        }
+    }
+
     fn beside_best(&self, which: Which<'_>, sides: &[Side]) -> Option<Row> {
         let others = sides.iter().filter_map(|side| self.of(which, *side));
         let best = others.max_by(|a, b| a.median().total_cmp(&b.median()))?;

@@ -5,7 +5,7 @@
 //! the goals were met. `cargo xtask bench` builds
 //! this program in release and starts it. `bench all` keeps what it found in
 //! `results/bench.json`, `bench restate` in `results/bench-restate.json`, `bench server` and
-//! `bench tenants` in `results/bench-server.json`, and
+//! `bench tenants` in `results/bench-server.json`, `bench scale` in `results/bench-scale.json`, and
 //! `bench page` writes `docs/benchmarks.md` from those alone.
 
 mod archie;
@@ -18,6 +18,7 @@ mod lab;
 mod machine;
 mod measure;
 mod open;
+mod orders;
 mod ours;
 mod page;
 mod parked;
@@ -28,6 +29,7 @@ mod recorder;
 mod report;
 mod restate;
 mod resume;
+mod scale;
 mod server;
 mod side;
 mod threads;

@@ -7,8 +7,8 @@ use super::findings::Findings;
 use super::fixture::Fixture;
 use super::lab::Lab;
 use super::{
-    BenchArgs, archie, chain, fanout, machine, open, page, parked, report, restate, resume, server,
-    threads, turns, weight,
+    BenchArgs, archie, chain, fanout, machine, open, page, parked, report, restate, resume, scale,
+    server, threads, turns, weight,
 };
 use harness::workspace::root;
 use harness::workspace::{commit, is_dirty};
@@ -32,6 +32,7 @@ pub(super) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match args.name.as_str() {
         "all" => bench.keep(&found, page::RESULTS)?,
         "restate" if !args.quick => bench.keep(&found, page::RESULTS_OF_RESTATE)?,
+        "scale" if !args.quick => bench.keep(&found, page::RESULTS_OF_SCALE)?,
         "tenants" if !args.quick => bench.keep_next_to_others(&found, page::RESULTS_OF_SERVER)?,
         // Without the others there is less to keep than there was.
         "server" if !args.quick && args.against_peers => {
@@ -68,6 +69,7 @@ impl Bench<'_> {
             "resume" => resume::run(lab),
             "restate" => restate::run(lab),
             "archie" => archie::run(lab),
+            "scale" => scale::run(lab, fixture),
             "server" => server::run(lab, self.args),
             "tenants" => server::run_tenants(lab),
             "loop" => {

@@ -15,6 +15,7 @@ use harness::workspace::root;
 pub(super) const RESULTS: &str = "results/bench.json";
 pub(super) const RESULTS_OF_RESTATE: &str = "results/bench-restate.json";
 pub(super) const RESULTS_OF_SERVER: &str = "results/bench-server.json";
+pub(super) const RESULTS_OF_SCALE: &str = "results/bench-scale.json";
 const PAGE: &str = "docs/benchmarks.md";
 const PLOTS: &str = "docs/benchmarks";
 
@@ -36,7 +37,7 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
     })?;
     let mut results: Json = serde_json::from_str(&text)?;
     // Measured apart, for they take more than a database.
-    for apart in [RESULTS_OF_RESTATE, RESULTS_OF_SERVER] {
+    for apart in [RESULTS_OF_RESTATE, RESULTS_OF_SERVER, RESULTS_OF_SCALE] {
         if let Ok(text) = fs::read_to_string(root().join(apart)) {
             add(&mut results, &serde_json::from_str(&text)?);
         }
@@ -340,7 +341,7 @@ impl<'a> Contest<'a> {
 
 fn kind(side: &str) -> Kind {
     match side {
-        "Superstep" => Kind::Ours,
+        side if side == "Superstep" || side.ends_with(" threads") => Kind::Ours,
         side if side.starts_with("floor") || side.starts_with("bare") => Kind::Floor,
         _ => Kind::Peer,
     }

@@ -1,35 +1,20 @@
 //! Many threads that wait for an answer: what each costs on disk, and how fast one is found.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use serde_json::json;
 use superstep::Runtime;
 use superstep::checkpoint::{Filter, FilterValue, InterruptQuery, Page, Status, ThreadQuery};
-use superstep::prelude::*;
 use superstep_sqlite::Sqlite;
 
 use super::fixture::Fixture;
+use super::orders::{graph, name, park, text};
 use super::report::Row;
 use super::timing::median_of;
 use harness::prng::Prng;
-
-/// About 300 bytes as JSON.
-#[derive(Clone, Debug, Default, State)]
-struct Order {
-    customer: String,
-    city: String,
-    amount: u64,
-    express: bool,
-    note: String,
-    approved: Option<bool>,
-}
 
 pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
     let path = fixture.path();
     let empty = fixture.wait(Sqlite::open(&path)?.bytes())?;
     let threads = fixture.size(100_000, 5_000) as u64;
-    fixture.wait(park(Runtime::new(Sqlite::open(&path)?), threads))?;
+    fixture.wait(park(&Runtime::new(Sqlite::open(&path)?), 0..threads))?;
     let each = (fixture.wait(Sqlite::open(&path)?.bytes())? - empty) as f64 / threads as f64;
 
     let found = Found {
@@ -46,66 +31,6 @@ pub(super) fn run(fixture: &Fixture) -> anyhow::Result<Vec<Row>> {
         Row::new("list the oldest questions", "ms", found.questions()?).at_most(50.0),
         Row::new("open one", "ms", found.open()?),
     ])
-}
-
-/// Parks the threads, a few at a time, as a busy server would.
-async fn park(runtime: Runtime, threads: u64) -> anyhow::Result<()> {
-    let graph = Arc::new(graph()?);
-    let mut parking = tokio::task::JoinSet::new();
-    for number in 0..threads {
-        let (runtime, graph) = (runtime.clone(), graph.clone());
-        parking.spawn(async move {
-            let mut metadata = BTreeMap::new();
-            metadata.insert(
-                "owner".to_owned(),
-                json!(format!("user-{}", number % 1_000)),
-            );
-            let thread = runtime
-                .thread(&graph, name(number))?
-                .with_metadata(metadata);
-            thread.start(order(number)).await
-        });
-        while parking.len() >= AT_ONCE {
-            if let Some(parked) = parking.join_next().await {
-                let outcome = parked??.outcome;
-                anyhow::ensure!(matches!(outcome, Outcome::Paused(_)), "{outcome:?}");
-            }
-        }
-    }
-    while let Some(parked) = parking.join_next().await {
-        parked??;
-    }
-    Ok(())
-}
-
-/// Names come in no order, as random ids do.
-fn name(number: u64) -> String {
-    let mut prng = Prng::of_trial(1, number);
-    format!("{:016x}-{:016x}", prng.next(), prng.next())
-}
-
-fn order(number: u64) -> OrderUpdate {
-    let mut prng = Prng::of_trial(2, number);
-    OrderUpdate::default()
-        .customer(format!("customer-{number}"))
-        .city(format!("city-{}", number % 50))
-        .amount(prng.below(100_000))
-        .express(number.is_multiple_of(2))
-        .note(prng.text(190))
-}
-
-fn graph() -> anyhow::Result<Graph<Order>> {
-    let approve = |_: View<Order>, cx: NodeCx| async move {
-        let approved: bool = cx
-            .interrupt(Interrupt::new("approve", "approve this order?"))
-            .await?;
-        Ok::<_, NodeError>(OrderUpdate::default().approved(Some(approved)))
-    };
-    Ok(Graph::builder("order")
-        .node("approve", approve)
-        .edge(START, "approve")
-        .edge("approve", END)
-        .build()?)
 }
 
 /// The database with all threads in it.
@@ -188,12 +113,4 @@ impl Found<'_> {
     }
 }
 
-fn text(field: &str, value: &str) -> Filter {
-    Filter {
-        field: field.to_owned(),
-        equals: FilterValue::Text(value.to_owned()),
-    }
-}
-
-const AT_ONCE: usize = 64;
 const TIMES: usize = 25;

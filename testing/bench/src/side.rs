@@ -42,6 +42,11 @@ const fn side(label: &'static str, program: Program, settings: &'static [&'stati
     }
 }
 
+/// Ours, measured under circumstances that the label names.
+pub(super) const fn ours_with(label: &'static str) -> Side {
+    side(label, Program::Ours, &[])
+}
+
 pub(super) const OURS: Side = side("Superstep", Program::Ours, &[]);
 
 pub(super) const ONE_ROW: Side = side(

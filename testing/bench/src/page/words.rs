@@ -68,6 +68,7 @@ cargo xtask bench all --against peers --json    # installs the peers on first us
 cargo xtask bench restate --json                # a Restate of its own, next to bare handlers; five minutes
 cargo xtask bench server --against peers --aegra python3.12 --json    # servers over HTTP; a quarter of an hour
 cargo xtask bench tenants                       # tenants of a server while one floods it; two minutes
+cargo xtask bench scale                         # a million waiting threads in each store; an hour, and 10 GB of disk
 cargo xtask bench page                          # this page
 cargo xtask bench chain --against peers         # one bench, printed and not stored
 ```
@@ -119,6 +120,11 @@ and wait for runs of five nodes on them, twenty runs per second each. In every o
 to create a run. The server refuses nine tenths of them with 429, and executes the rest. Quiet and flooded rounds alternate; what counts is
 the middle of five rounds. The load shares the cores with the server. It was measured apart from the rest.";
 
+const SCALE: &str = "\
+Threads that wait for an answer to one question, 300 bytes of state each, in one SQLite file and in one PostgreSQL of their own. One caller
+does each work 500 times (a count 20 times), for another thread each time. Search, list and count are those of the checkpointer, by
+values of the state. PostgreSQL is vacuumed and analyzed after each growth, as its daemon does. It was measured apart from the rest.";
+
 /// The title of a bench, and what it does.
 pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
     match bench {
@@ -150,6 +156,7 @@ pub(super) fn about(bench: &str) -> (&'static str, &'static str) {
         "restate" => ("On Restate", ON_RESTATE),
         "server" => ("Over HTTP", OVER_HTTP),
         "tenants" => ("Tenants of a server", TENANTS),
+        "scale" => ("Waiting threads, up to a million", SCALE),
         _ => ("Others", ""),
     }
 }
