@@ -230,7 +230,7 @@ impl Page {
             calls: Vec::new(),
         };
         let mut block = Block::Outside;
-        let mut file = None;
+        let mut file: Option<String> = None;
         for (at, line) in text.lines().enumerate() {
             let line_number = at + 1;
             if let Some(language) = line.strip_prefix("```") {
