@@ -156,8 +156,8 @@ fn faults(page: &str, text: &str, is_compiled: bool) -> Vec<String> {
 /// Whether a command after this line names this file.
 fn uses(text: &str, line: usize, file: &str) -> bool {
     let is_command = |line: &&str| line.starts_with("$ ") || marked(line, "run").is_some();
-    let commands = text.lines().skip(line).filter(is_command);
-    commands.into_iter().any(|command| command.contains(file))
+    let mut commands = text.lines().skip(line).filter(is_command);
+    commands.any(|command| command.contains(file))
 }
 
 fn checks(page: &str) -> bool {

@@ -16,9 +16,9 @@ const REMEDY: &str = "run `cargo xtask weight NAME --record`, then `UPDATE_GUIDE
 
 /// The package and the features of the first command that runs something.
 fn first_command(readme: &str) -> Option<(&str, Vec<&str>)> {
-    let commands = readme.lines().map(|line| line.trim_start_matches("$ "));
+    let mut lines = readme.lines().map(|line| line.trim_start_matches("$ "));
     let is_run = |line: &&str| line.starts_with("cargo run ");
-    let command = commands.into_iter().find(is_run)?.split('#').next()?;
+    let command = lines.find(is_run)?.split('#').next()?;
     let words: Vec<&str> = command.split_whitespace().collect();
     let value = |option: &str| {
         let at = words.iter().position(|word| *word == option)?;
