@@ -103,7 +103,8 @@ commands:
                                 build example programs from scratch: crates and CPU seconds, for each set of dependencies
                                 --record  put the figures into results/weight.json
   services up [NAME...] [--cluster]
-                                start what tests need: postgres, redis, restate, mcp, sandbox, google, mail, model, embeddings
+                                start what tests need: postgres, redis, restate, mcp, sandbox, clients, google, mail, model,
+                                embeddings
                                 --cluster  also restate-cluster, which is three nodes
   services down [NAME...]       stop them, or all there are
   services status [--json]      list them and where they are
@@ -757,12 +758,13 @@ mod tests {
     }
 
     /// What comes unless one says what.
-    const USUAL: [&str; 9] = [
+    const USUAL: [&str; 10] = [
         "postgres",
         "redis",
         "restate",
         "mcp",
         "sandbox",
+        "clients",
         "google",
         "mail",
         "model",

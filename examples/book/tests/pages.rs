@@ -35,6 +35,21 @@ const CHECKED_ELSEWHERE: &[(&str, &str)] = &[
     ),
 ];
 
+/// Code in other languages that a test executes as the page has it: the page, the language, and the file of the test.
+const OTHER_LANGUAGES: &[(&str, &str, &str)] = &[
+    // Its twins are files, too.
+    (
+        "docs/migrate-from-langgraph.md",
+        "python",
+        "examples/migrate/tests/guide.rs",
+    ),
+    (
+        "docs/howto/erase-a-tenant.md",
+        "sql",
+        "crates/superstep-server/tests/it/erasure.rs",
+    ),
+];
+
 /// Packages whose tests execute the commands that begin with `cargo run -q -p PACKAGE`.
 const PROGRAMS: &[&str] = &["example-agents", "example-book", "example-graphs"];
 
@@ -48,6 +63,9 @@ const LISTINGS: &[(&str, &str)] = &[
 /// What stands before a block that no test runs, with the reason.
 const NOT_RUN: &str = "not run";
 
+/// What stands before a block that becomes a file, with its name.
+const FILE: &str = "file";
+
 /// A block of code of a page.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
@@ -55,6 +73,8 @@ struct Block {
     language: String,
     /// Why no test runs it, as the comment before it says.
     not_run: Option<String>,
+    /// The file that it becomes in the session of the page.
+    file: Option<String>,
 }
 
 fn root() -> PathBuf {
@@ -67,7 +87,7 @@ fn read(path: &str) -> String {
 
 fn blocks(text: &str) -> Vec<Block> {
     let mut is_open = false;
-    let mut reason = None;
+    let mut before = "";
     let mut blocks = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
@@ -75,12 +95,14 @@ fn blocks(text: &str) -> Vec<Block> {
                 blocks.push(Block {
                     line: at + 1,
                     language: language.to_owned(),
-                    not_run: reason.take(),
+                    not_run: marked(before, NOT_RUN),
+                    file: marked(before, FILE),
                 });
             }
             is_open = !is_open;
+            before = "";
         } else if !is_open && !line.is_empty() {
-            reason = marked(line, NOT_RUN);
+            before = line;
         }
     }
     blocks
@@ -94,19 +116,25 @@ fn faults(page: &str, text: &str, is_compiled: bool) -> Vec<String> {
             line,
             language,
             not_run,
+            file,
         } = block;
-        let is_code = match language.as_str() {
-            "rust" | "rust,no_run" => true,
-            // Its twins are files, too.
-            "python" => page == "docs/migrate-from-langgraph.md",
-            _ => false,
-        };
+        let is_rust = ["rust", "rust,no_run"].contains(&language.as_str());
+        let is_executed_elsewhere = OTHER_LANGUAGES
+            .iter()
+            .any(|(other, its, _)| *other == page && *its == language);
+        if let Some(file) = &file
+            && !uses(text, line, file)
+        {
+            faults.push(format!("{page}:{line}: no command after it uses `{file}`"));
+        }
         let is_checked = language == "console"
             || ONLY_READ.contains(&language.as_str())
-            || (is_code && is_compiled);
+            || (is_rust && is_compiled)
+            || is_executed_elsewhere
+            || file.is_some();
         match not_run {
             None if !is_checked => faults.push(format!(
-                "{page}:{line}: nothing runs ```{language}; make it `console`, or say why with `<!-- {NOT_RUN}: … -->` before it"
+                "{page}:{line}: nothing runs ```{language}; make it `console` or a `<!-- {FILE}: … -->`, or say why with `<!-- {NOT_RUN}: … -->` before it"
             )),
             Some(_) if is_checked => faults.push(format!("{page}:{line}: it is run")),
             Some(reason) if reason.split_whitespace().count() < 3 => {
@@ -123,6 +151,13 @@ fn faults(page: &str, text: &str, is_compiled: bool) -> Vec<String> {
         faults.push(format!("{page}: `<!-- {NOT_RUN}: … -->` without a block"));
     }
     faults
+}
+
+/// Whether a command after this line names this file.
+fn uses(text: &str, line: usize, file: &str) -> bool {
+    let is_command = |line: &&str| line.starts_with("$ ") || marked(line, "run").is_some();
+    let mut commands = text.lines().skip(line).filter(is_command);
+    commands.any(|command| command.contains(file))
 }
 
 fn checks(page: &str) -> bool {
@@ -150,7 +185,12 @@ fn a_page_is_listed_if_it_has_rust_code() {
             .any(|block| block.language.starts_with("rust"));
         assert!(has_rust, "{page} has no Rust code");
     }
-    for (page, file) in CHECKED_ELSEWHERE {
+    let others = OTHER_LANGUAGES.iter().map(|(page, _, file)| (page, file));
+    for (page, file) in CHECKED_ELSEWHERE
+        .iter()
+        .map(|(page, file)| (page, file))
+        .chain(others)
+    {
         let name = page.rsplit('/').next().unwrap();
         assert!(read(file).contains(name), "{file} does not name {name}");
     }
@@ -215,6 +255,13 @@ fn a_block_without_a_check_or_a_reason_is_found() {
     );
     assert_eq!(faulty("<!-- not run: needs a cluster -->\n\nText.\n"), 1);
     assert_eq!(faulty("```console\n$ a\n```\n\n```json\n{}\n```\n"), 0);
+    let program = "<!-- file: a.py -->\n\n```python\nprint(1)\n```\n";
+    assert_eq!(faulty(program), 1);
+    assert_eq!(
+        faulty(&format!("{program}\n```console\n$ python3 a.py\n```\n")),
+        0
+    );
+    assert_eq!(faulty(&format!("{program}\n<!-- run: node a.py -->\n")), 0);
 }
 
 #[test]

@@ -9,12 +9,17 @@
 //!   later commands and lines that use it mean that one. A date stands for any date.
 //! - A command has to succeed, unless it ends with `# exits with N`.
 //! - `<!-- files: NAME -->` copies the files of `examples/book/files/NAME` into the folder before the first command.
+//! - `<!-- file: NAME -->` before a block of another language writes the block into the file NAME in its place, so that a later
+//!   command runs what readers copy: a Python program, a script of a model, a policy.
 //! - `<!-- run: COMMAND -->` runs a command that readers do not see and that prints nothing, such as one that sets a scripted model.
+//! - `127.0.0.1:2024`, the default address of a server, `127.0.0.1:8787`, that of a receiver, and `127.0.0.1:9080`, that of a worker,
+//!   are free addresses here. The tests of `archie` have an empty database at [`POSTGRES`], and Restate at [`RESTATE`].
 
 mod matching;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -48,6 +53,18 @@ exec "$PROGRAMS/$program" "$@"
 /// How long one command may take.
 const COMMAND_MAX: Duration = Duration::from_secs(60);
 
+/// Addresses that pages use; each session has others. The first is the server's default, the last the worker's.
+const ADDRESSES: [&str; 3] = ["127.0.0.1:2024", "127.0.0.1:8787", "127.0.0.1:9080"];
+
+/// A database of PostgreSQL, as pages call it.
+pub const POSTGRES: &str = "postgres://127.0.0.1/archie";
+
+/// Where Restate listens, as pages call it: its admin port, and its ingress.
+pub const RESTATE: [&str; 2] = ["http://127.0.0.1:9070", "http://127.0.0.1:8080"];
+
+/// Ends a block of code that becomes a file; no block has this line.
+const END_OF_FILE: &str = "END OF THE BLOCK";
+
 /// Ends what a command printed; no program prints it.
 const END: char = '\u{1e}';
 
@@ -67,6 +84,26 @@ struct Call {
     line: usize,
     command: String,
     output: Vec<String>,
+}
+
+impl Call {
+    /// The beginning of a command that writes a block into a file.
+    fn writing(line: usize, name: &str) -> Self {
+        Self {
+            line,
+            command: format!("cat > '{name}' <<'{END_OF_FILE}'\n"),
+            output: Vec::new(),
+        }
+    }
+}
+
+/// Where a line of a page is.
+enum Block {
+    Outside,
+    Commands,
+    /// In one that becomes a file: the command that writes it, up to this line.
+    File(Call),
+    Other,
 }
 
 /// What a session needs of the machine.
@@ -107,11 +144,13 @@ pub fn pages() -> anyhow::Result<Vec<Page>> {
 }
 
 /// Runs the pages that start programs of an example with `cargo run`, and returns what is wrong with each. `program` is one of the
-/// example's programs, with the others next to it. The sessions and what stands in for cargo are in `folder`.
+/// example's programs, with the others next to it. The sessions and what stands in for cargo are in `folder`. `environment` is what
+/// [`Session::environment`] says.
 pub fn faults_of_programs(
     package: &str,
     program: &Path,
     folder: &Path,
+    environment: &[(&str, String)],
 ) -> anyhow::Result<Vec<String>> {
     let command = format!("cargo run -q -p {package} ");
     let pages = pages()?;
@@ -132,16 +171,20 @@ pub fn faults_of_programs(
         page.check(&Session {
             folder: &folder,
             programs: &[("cargo", cargo.as_path())],
-            replaced: &[("127.0.0.1:2024", free_address()?)],
-            environment: &[],
+            replaced: &free_addresses()?,
+            environment,
         })
     }))
 }
 
-/// Returns an address of this machine at which nothing listens.
-pub fn free_address() -> anyhow::Result<String> {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-    Ok(listener.local_addr()?.to_string())
+/// Returns the addresses of pages, each with one of this machine at which nothing listens.
+pub fn free_addresses() -> anyhow::Result<Vec<(&'static str, String)>> {
+    // All are bound before the first is let go, so that no two are the same.
+    let listeners = ADDRESSES.map(|address| (address, TcpListener::bind("127.0.0.1:0")));
+    let listeners = listeners.into_iter();
+    listeners
+        .map(|(address, listener)| Ok((address, listener?.local_addr()?.to_string())))
+        .collect()
 }
 
 /// Checks pages, four at a time because most of their time is waiting, and returns what is wrong with each.
@@ -186,24 +229,46 @@ impl Page {
             files: Vec::new(),
             calls: Vec::new(),
         };
-        let mut fence = None;
+        let mut block = Block::Outside;
+        let mut file: Option<String> = None;
         for (at, line) in text.lines().enumerate() {
             let line_number = at + 1;
             if let Some(language) = line.strip_prefix("```") {
-                fence = match fence {
-                    None => Some(language == "console"),
-                    Some(_) => None,
+                block = match block {
+                    Block::Outside => match file.take() {
+                        Some(name) => Block::File(Call::writing(line_number, &name)),
+                        None if language == "console" => Block::Commands,
+                        None => Block::Other,
+                    },
+                    Block::File(mut call) => {
+                        call.command.push_str(END_OF_FILE);
+                        page.calls.push(call);
+                        Block::Outside
+                    }
+                    Block::Commands | Block::Other => Block::Outside,
                 };
-            } else if fence == Some(true) {
-                page.add(line_number, line)?;
-            } else if fence.is_none() {
-                page.files.extend(marked(line, "files"));
-                page.calls.extend(marked(line, "run").map(|command| Call {
-                    line: line_number,
-                    command,
-                    output: Vec::new(),
-                }));
+                continue;
             }
+            match &mut block {
+                Block::Commands => page.add(line_number, line)?,
+                Block::File(call) => {
+                    call.command.push_str(line);
+                    call.command.push('\n');
+                }
+                Block::Other => {}
+                Block::Outside => {
+                    page.files.extend(marked(line, "files"));
+                    file = marked(line, "file").or(file);
+                    page.calls.extend(marked(line, "run").map(|command| Call {
+                        line: line_number,
+                        command,
+                        output: Vec::new(),
+                    }));
+                }
+            }
+        }
+        if let Some(name) = file {
+            bail!("{path}: no block follows `<!-- file: {name} -->`");
         }
         // Such a command could print anything.
         let says_nothing = |call: &&Call| {
@@ -473,6 +538,16 @@ mod tests {
         let page = "<!-- run: name=Ada -->\n```console\n$ echo $name\nAda\n```\n";
         check(page).unwrap();
         assert!(check("<!-- run: echo a -->\n").is_err());
+    }
+
+    #[test]
+    fn a_block_becomes_a_file_that_a_command_runs() {
+        let page = "<!-- file: greet.sh -->\n\n```sh\necho \"Hello, $1.\"\n\n# 127.0.0.1:2024\n```\n\
+            ```console\n$ bash greet.sh Ada; tail -1 greet.sh\nHello, Ada.\n# 127.0.0.1:2024\n$ grep -c 41234 greet.sh\n1\n```\n";
+        check(page).unwrap();
+        let error = check(&page.replace("Hello, $1", "$1")).unwrap_err();
+        assert!(error.starts_with("page.md:9: "), "{error}");
+        assert!(Page::parse("page.md", "<!-- file: a -->\nText.\n").is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@
 )]
 
 mod account;
+mod clients;
 mod cluster;
 mod daemon;
 pub mod database;
@@ -72,6 +73,7 @@ pub const NAMES: &[&str] = &[
     "restate",
     "mcp",
     SANDBOX,
+    CLIENTS,
     "google",
     "mail",
     CLUSTER,
@@ -89,6 +91,7 @@ pub const CLUSTER: &str = "restate-cluster";
 const MODEL_LARGE: &str = "model-large";
 const PHOENIX: &str = "phoenix";
 const SANDBOX: &str = "sandbox";
+const CLIENTS: &str = "clients";
 
 /// Where a service that runs can be reached.
 pub fn address(name: &str) -> anyhow::Result<String> {
@@ -117,6 +120,7 @@ fn all(places: &Places) -> Vec<Box<dyn Service>> {
         Box::new(Restate::shared(places, Layout::Single)),
         Box::new(mcp::Mcp::new(places)),
         Box::new(sandbox::Sandbox::new(places)),
+        Box::new(clients::Clients::new(places)),
         Box::new(google::Google::new(places)),
         Box::new(mail::Mail::new(places)),
         Box::new(Restate::shared(places, Layout::Cluster)),

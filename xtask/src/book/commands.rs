@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use harness::console::{Page, Session, faults, free_address, pages};
+use harness::console::{Page, RESTATE, Session, faults, free_addresses, pages};
 
 /// Runs the commands of all pages, or of those that are named, and fails with every page that says something else.
 pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
@@ -19,9 +19,9 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
             .map(|path| Page::read(path))
             .collect::<anyhow::Result<_>>()?,
     };
-    // Programs of the examples are run by their own tests.
-    let (skipped, pages): (Vec<&Page>, Vec<&Page>) =
-        pages.iter().partition(|page| page.uses("cargo run"));
+    // Programs of the examples are run by their own tests, and Restate has one worker at a time.
+    let is_elsewhere = |page: &&Page| page.uses("cargo run") || page.uses(RESTATE[0]);
+    let (skipped, pages): (Vec<&Page>, Vec<&Page>) = pages.iter().partition(is_elsewhere);
     // Without one, the demo makes an environment of its own, which takes a minute.
     let python = std::env::var("ARCHIE_PYTHON").ok();
     let environment: Vec<(&str, String)> = python
@@ -33,7 +33,7 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
         page.check(&Session {
             folder: folder.path(),
             programs: &[("archie", &archie)],
-            replaced: &[("127.0.0.1:2024", free_address()?)],
+            replaced: &free_addresses()?,
             environment: &environment,
         })
     });
@@ -44,7 +44,7 @@ pub(crate) fn run(archie: &str, named: &[String]) -> anyhow::Result<()> {
     eprintln!("the commands of {count} pages print what the pages say");
     for page in skipped {
         let page = &page.path;
-        eprintln!("not run here, but by the tests of the examples: {page}");
+        eprintln!("not run here, but by the tests of the examples or of archie: {page}");
     }
     Ok(())
 }

@@ -150,6 +150,26 @@ const SEARCHES: &[(&str, &str)] = &[
         "docs/howto/move-threads.html",
     ),
     ("clean up old threads", "docs/howto/delete-threads.html"),
+    ("rotate api keys", "docs/howto/rotate-keys.html"),
+    (
+        "run agent offline with local model",
+        "docs/howto/run-a-local-model.html",
+    ),
+    ("webhook signature", "docs/howto/receive-a-webhook.html"),
+    (
+        "notify my backend when a run has finished",
+        "docs/howto/receive-a-webhook.html",
+    ),
+    ("migrate from langgraph", "docs/migrate-from-langgraph.html"),
+    ("approve from slack", "docs/howto/approve-over-http.html"),
+    (
+        "use GPT-4 for one request and a cheap model for the rest",
+        "docs/howto/choose-the-model-of-a-run.html",
+    ),
+    (
+        "upload an Excel file over HTTP",
+        "docs/sheet.html",
+    ),
     ("write my first graph", "docs/start/first-graph.html"),
     ("add a tool", "docs/howto/add-a-tool.html"),
     (

@@ -16,8 +16,9 @@ const REMEDY: &str = "run `cargo xtask weight NAME --record`, then `UPDATE_GUIDE
 
 /// The package and the features of the first command that runs something.
 fn first_command(readme: &str) -> Option<(&str, Vec<&str>)> {
+    let mut lines = readme.lines().map(|line| line.trim_start_matches("$ "));
     let is_run = |line: &&str| line.starts_with("cargo run ");
-    let command = readme.lines().find(is_run)?.split('#').next()?;
+    let command = lines.find(is_run)?.split('#').next()?;
     let words: Vec<&str> = command.split_whitespace().collect();
     let value = |option: &str| {
         let at = words.iter().position(|word| *word == option)?;
@@ -82,5 +83,7 @@ fn recorded_numbers_of_crates_are_those_of_cargo() {
 fn the_first_command_is_read_with_its_features() {
     let readme = "## Try it\n\ncargo run -p a --features b,c --bin d # -p x\ncargo run -p e\n";
     assert_eq!(first_command(readme), Some(("a", vec!["b", "c"])));
+    let command = first_command("$ cargo run -q -p a --bin b\n");
+    assert_eq!(command, Some(("a", vec![])));
     assert_eq!(first_command("cargo run --example first\n"), None);
 }

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use archie::cli::args::Args;
 use clap::Parser as _;
-use harness::console::{Page, Session, chapters, faults, pages};
+use clap::error::ErrorKind;
+use harness::console::{POSTGRES, Page, RESTATE, Session, chapters, faults, free_addresses, pages};
 use harness::workspace::root;
 use superstep_conformance::services;
+
+use crate::cluster::Place;
 
 #[test]
 fn every_command_of_the_book_prints_what_its_page_says() {
@@ -23,18 +26,25 @@ fn every_command_of_the_book_prints_what_its_page_says() {
     let python = services::program("sandbox");
     let faults = faults(&pages, |page| {
         let folder = tempfile::tempdir()?;
-        let address = format!("127.0.0.1:{}", free_ports::free_port());
+        let mut replaced = free_addresses()?;
+        // A database of its own, and the turn at Restate.
+        let place = page.uses(POSTGRES).then(Place::new);
+        if let Some(place) = &place {
+            replaced.push((POSTGRES, place.store()));
+            let parts = ["admin", "ingress"].map(|part| services::address("restate", part));
+            replaced.extend(RESTATE.into_iter().zip(parts));
+        }
         page.check(&Session {
             folder: folder.path(),
             programs: &[("archie", archie)],
-            replaced: &[("127.0.0.1:2024", address)],
+            replaced: &replaced,
             environment: &[("ARCHIE_PYTHON", python.clone())],
         })
     });
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// Blocks of `sh` are not executed. Their commands of this program have arguments that it takes.
+/// Blocks of `sh` and tables are not executed. Their commands of this program have arguments that it takes.
 #[test]
 fn every_command_that_a_page_only_shows_is_one_of_this_program() {
     let mut count = 0;
@@ -43,7 +53,10 @@ fn every_command_that_a_page_only_shows_is_one_of_this_program() {
         let text = fs::read_to_string(root().join(&page)).unwrap();
         for words in shown_commands(&text) {
             count += 1;
-            if let Err(error) = Args::try_parse_from(&words) {
+            if let Err(error) = Args::try_parse_from(&words)
+                // Tables also name commands without their arguments.
+                && error.kind() != ErrorKind::MissingRequiredArgument
+            {
                 let first = error.to_string().lines().next().map(str::to_owned);
                 faults.push(format!("{page}: `{}`: {first:?}", words.join(" ")));
             }
@@ -53,7 +66,7 @@ fn every_command_that_a_page_only_shows_is_one_of_this_program() {
     assert!(count >= 30, "{count} commands");
 }
 
-/// Returns the words of each command of this program in blocks of `sh`.
+/// Returns the words of each command of this program in blocks of `sh`, and of those with which rows of tables begin.
 fn shown_commands(page: &str) -> Vec<Vec<String>> {
     let blocks = page.split("\n```sh\n").skip(1);
     let blocks = blocks.filter_map(|rest| rest.split("\n```").next());
@@ -61,7 +74,14 @@ fn shown_commands(page: &str) -> Vec<Vec<String>> {
         let joined = block.replace("\\\n", " ");
         joined.lines().map(str::to_owned).collect::<Vec<_>>()
     });
-    lines.filter_map(|line| command_of(&line)).collect()
+    let rows = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `").or(line.strip_prefix("| [`")));
+    let cells = rows.filter_map(|row| row.split('`').next().map(str::to_owned));
+    lines
+        .chain(cells)
+        .filter_map(|line| command_of(&line))
+        .collect()
 }
 
 /// Returns the words from `archie` to the end of the command. Before it, there may be variables, another command or `$(`.
@@ -99,4 +119,9 @@ fn a_command_is_found_with_its_words() {
     assert_eq!(words("echo \"run archie docs --incremental\""), None);
     let page = "\n```sh\narchie inbox \\\n  --all\n```\n```text\narchie x\n```\n";
     assert_eq!(shown_commands(page), [["archie", "inbox", "--all"]]);
+    let page = "| `archie inbox` | shows `archie x` |\n| [`archie demo`](demo.md) | a tour |\n| no | `archie y` |\n";
+    assert_eq!(
+        shown_commands(page),
+        [["archie", "inbox"], ["archie", "demo"]]
+    );
 }

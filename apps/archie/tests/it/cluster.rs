@@ -47,13 +47,13 @@ impl Drop for Database {
 }
 
 /// A database, and the turn of this test: Restate has one worker at a time under a service's name.
-struct Place {
+pub(crate) struct Place {
     database: Database,
     _turn: File,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let turn = File::create(std::env::temp_dir().join("superstep-restate-tests.lock")).unwrap();
         turn.lock().unwrap();
         Self {
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    fn store(&self) -> String {
+    pub(crate) fn store(&self) -> String {
         self.database.store()
     }
 }

@@ -26,6 +26,12 @@ class Shop(BaseHTTPRequestHandler):
         else:
             self.reply_with(order_at(path))
 
+    def do_PUT(self):
+        order = order_at(self.path)
+        if order:
+            order["status"] = "open"
+        self.reply_with(order)
+
     def do_DELETE(self):
         order = order_at(self.path)
         if order:

@@ -7,7 +7,7 @@ use superstep::label::Labels;
 use superstep::prelude::*;
 use superstep_agent::{ChatMessage, ask_model};
 use superstep_llm::{Model, Request};
-use superstep_server::Server;
+use superstep_server::{FolderFiles, Server};
 use superstep_sqlite::Sqlite;
 
 #[derive(Clone, Debug, Default, State)]
@@ -74,6 +74,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::builder(runtime, Arc::new(store.clone()))
         .graph(graph.definition())
         .store(Arc::new(store))
+        // Where callers put files of their threads. Default: none.
+        .files(Arc::new(FolderFiles::new("files")))
         .start()
         .await?;
 
