@@ -166,10 +166,7 @@ const SEARCHES: &[(&str, &str)] = &[
         "use GPT-4 for one request and a cheap model for the rest",
         "docs/howto/choose-the-model-of-a-run.html",
     ),
-    (
-        "upload an Excel file over HTTP",
-        "docs/sheet.html",
-    ),
+    ("upload an Excel file over HTTP", "docs/sheet.html"),
     ("write my first graph", "docs/start/first-graph.html"),
     ("add a tool", "docs/howto/add-a-tool.html"),
     (
