@@ -161,8 +161,9 @@ async fn open_encryption(
     let encryption = Encryption::new(read_keys(source)?, store)
         .with_searchable(searchable)
         .with_plain_data(plain);
-    let checked = encryption.check_database(&*database.checkpointer()).await;
-    checked.map_err(with_advice)?;
+    let (threads, registry) = (database.checkpointer(), database.registry());
+    let checked = encryption.check_database(&*threads, Some(&*registry));
+    checked.await.map_err(with_advice)?;
     Ok(Some(encryption))
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value as Json;
 use superstep_core::Timestamp;
 use superstep_core::checkpoint::{Checkpointer, Page, SizeQuery};
+use superstep_core::registry::{AssistantQuery, Registry};
 use superstep_core::store::{Item, Search, Store};
 
 use crate::cipher::{KeyId, Place};
@@ -180,6 +181,16 @@ impl Encryption {
             found,
             searchable: &self.0.searchable,
             accepts_plain: self.0.plain == PlainData::AcceptUntilEncrypted && !is_encrypted,
+        }
+    }
+
+    /// Checks that the keys of a tenant can be unwrapped, if it has any.
+    async fn open_stored(&self, tenant: &str) -> Result<(), EncryptionError> {
+        match self.stored_keyring(tenant).await? {
+            Some((_, keyring)) if keyring.root.is_some() => {
+                keyring.open(&*self.0.kek).await.map(drop)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -366,32 +377,44 @@ impl Encryption {
     pub async fn check_database(
         &self,
         checkpointer: &dyn Checkpointer,
+        registry: Option<&dyn Registry>,
     ) -> Result<(), EncryptionError> {
         let keyrings = keyring_items(self.store(), CHECKED_TENANTS, 0).await?;
         for tenant in keyrings.iter().filter_map(tenant_of) {
-            if let Some((_, keyring)) = self.stored_keyring(&tenant).await?
-                && keyring.root.is_some()
-            {
-                keyring.open(&*self.0.kek).await?;
+            match self.open_stored(&tenant).await {
+                // The keys of one tenant were changed: that is its problem, and is reported where they are used.
+                Err(EncryptionError::Keyring { .. }) => {}
+                opened => opened?,
             }
         }
         if !keyrings.is_empty() || self.0.plain == PlainData::AcceptUntilEncrypted {
             return Ok(());
         }
+        let failed = |source| EncryptionError::Database {
+            source: Box::new(source),
+        };
         let threads = SizeQuery {
             page: ONE,
             ..SizeQuery::default()
         };
-        let threads = checkpointer.sizes(&threads).await;
-        let threads = threads.map_err(|source| EncryptionError::Database {
-            source: Box::new(source),
-        })?;
+        let threads = checkpointer.sizes(&threads).await.map_err(failed)?;
+        let assistants = AssistantQuery {
+            page: ONE,
+            ..AssistantQuery::default()
+        };
+        let has_assistants = match registry {
+            Some(registry) => {
+                let found = registry.assistants(&assistants).await;
+                !found.map_err(failed)?.is_empty()
+            }
+            None => false,
+        };
         let items = Search {
             page: ONE,
             ..Search::default()
         };
         let items = self.0.store.search(&items, now()).await?;
-        match threads.is_empty() && items.is_empty() {
+        match threads.is_empty() && !has_assistants && items.is_empty() {
             true => Ok(()),
             false => Err(EncryptionError::PlainDatabase),
         }

@@ -280,7 +280,7 @@ fn a_database_is_opened_with_its_keys_and_with_no_others() {
     let (kit, _) = with_tenants(1);
     let check = |keys: &str| {
         let process = kit.with_keys(keys);
-        block_on(process.encryption.check_database(&kit.plain))
+        block_on(process.encryption.check_database(&kit.plain, None))
     };
     check(KEY).unwrap();
     check(&both()).unwrap();
@@ -291,14 +291,14 @@ fn a_database_is_opened_with_its_keys_and_with_no_others() {
 
     let empty = Kit::new();
     block_on(check_unencrypted(&*empty.plain_store)).unwrap();
-    block_on(empty.encryption.check_database(&empty.plain)).unwrap();
+    block_on(empty.encryption.check_database(&empty.plain, None)).unwrap();
 
     let plain = Kit::new();
     let id = ThreadId::of_tenant("acme", "t").unwrap();
     block_on(Owner::started_at(&plain.plain, &id)).unwrap();
     block_on(check_unencrypted(&*plain.plain_store)).unwrap();
-    let error = block_on(plain.encryption.check_database(&plain.plain)).unwrap_err();
+    let error = block_on(plain.encryption.check_database(&plain.plain, None)).unwrap_err();
     assert_eq!(error.code(), "encryption-plain-database");
     let accepting = plain.again(|with| with.with_plain_data(PlainData::AcceptUntilEncrypted));
-    block_on(accepting.encryption.check_database(&plain.plain)).unwrap();
+    block_on(accepting.encryption.check_database(&plain.plain, None)).unwrap();
 }
