@@ -292,9 +292,9 @@ fn an_encrypted_database_is_opened_with_its_key_and_with_nothing_else() {
     assert!(listed.out().contains("Choose a queue"), "{listed:?}");
     done(&workdir, &["encryption", "create-key", "other.key"]);
     let text = fs::read_to_string(workdir.path("archie.key")).unwrap();
-    for (variables, why) in [
+    let wrong: [(&[(&str, &str)], &str); 6] = [
         (
-            &[(KEY_FILE, "")][..],
+            &[(KEY_FILE, "")],
             "name the key file in `ARCHIE_ENCRYPTION_KEY_FILE`",
         ),
         (
@@ -308,7 +308,8 @@ fn an_encrypted_database_is_opened_with_its_key_and_with_nothing_else() {
         (&[(KEY_FILE, "notes/a.md")], "has no usable keys"),
         (&[(KEY_FILE, ""), (KEY, "secret")], "has no usable keys"),
         (&[(KEY, text.trim())], "unset one of them"),
-    ] {
+    ];
+    for (variables, why) in wrong {
         for args in [
             &["threads"][..],
             &["serve", "--listen", "127.0.0.1:0"],
@@ -568,12 +569,13 @@ async fn an_erased_tenant_loses_its_data_keys_and_its_person_gets_a_receipt() {
         value: json!("a note"),
         ttl: None,
     };
-    for tenant in ["acme", "globex"] {
-        let written = encrypted(&sqlite).put(&item(tenant), Timestamp(1)).await;
+    let [acme, globex] = ["acme", "globex"].map(item);
+    for item in [&acme, &globex] {
+        let written = encrypted(&sqlite).put(item, Timestamp(1)).await;
         written.unwrap();
     }
-    // A copy of the rows from before, as in a backup of which somebody restores single rows.
-    let row = sqlite.get(&item("acme").namespace, "one", Timestamp(2));
+    // A row from before, as in a backup of which a person restores single rows.
+    let row = sqlite.get(&acme.namespace, "one", Timestamp(2));
     let row = row.await.unwrap().unwrap();
     let reserved = workdir.run(&["erase", "superstep.data-keys", "--yes"], "");
     assert_eq!(reserved.code(), Some(1), "{reserved:?}");
@@ -587,12 +589,12 @@ async fn an_erased_tenant_loses_its_data_keys_and_its_person_gets_a_receipt() {
     assert_eq!(rows[1]["tenant"], "globex", "{rows}");
     let restored = PutItem {
         value: row.value,
-        ..item("acme")
+        ..acme
     };
     sqlite.put(&restored, Timestamp(3)).await.unwrap();
     let store = encrypted(&sqlite);
     let gone = store.get(&restored.namespace, "one", Timestamp(4)).await;
-    assert!(gone.unwrap_err().code() == "store-encryption");
-    let stays = store.get(&item("globex").namespace, "one", Timestamp(4));
+    assert_eq!(gone.unwrap_err().code(), "store-encryption");
+    let stays = store.get(&globex.namespace, "one", Timestamp(4));
     assert_eq!(stays.await.unwrap().unwrap().value, json!("a note"));
 }
