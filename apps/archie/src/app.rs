@@ -12,14 +12,13 @@ use superstep::checkpoint::{Metadata, Page, Status, ThreadQuery, ThreadRow};
 use superstep::store::{Namespace, PutItem, Store as Memory};
 use superstep::{AnyThread, Checkpointer, Runtime, ThreadId};
 use superstep_agent::Spending;
+use superstep_encryption::Encryption;
 use superstep_llm::{ModelName, NotAModel};
-use superstep_postgres::Postgres;
-use superstep_restate::{Redis, Restate};
 use superstep_server::FolderFiles;
-use superstep_sqlite::Sqlite;
 
-use crate::cli::settings::{Engine, Settings, Store};
+use crate::cli::settings::{Engine, Settings};
 use crate::model_offers::find_offers;
+use crate::storage::Storage;
 use crate::trace_export::TraceExport;
 use crate::web::fetch_page;
 
@@ -37,30 +36,35 @@ pub struct App {
     pub mcp: Arc<McpServers>,
     /// Long-term store, shared by all threads.
     pub memory: Arc<dyn Memory>,
+    /// Encryption of the store; `None` if it is not encrypted.
+    pub encryption: Option<Encryption>,
     /// Where traces are exported to while runs go on.
     pub traces: TraceExport,
 }
 
 impl App {
-    /// Opens the store and builds the agents. Fails if an engine is set and the store is a file, which workers could not share.
+    /// Opens the store and builds the agents. Fails if an engine is set and the store is a file, which workers could not share, and if
+    /// the store is encrypted with another key than that of the settings.
     pub async fn open(settings: Settings, makers: &[AgentFactory]) -> anyhow::Result<Self> {
-        match &settings.store {
-            Store::Sqlite(path) => {
-                if settings.engine != Engine::Local {
-                    bail!(NO_SHARED_STORE);
-                }
-                let store = open_sqlite(path)?;
-                Self::over(settings, store.clone(), Arc::new(store), makers)
-            }
-            Store::Postgres(url) => {
-                let store = connect(url).await?;
-                let runtime = runtime(&settings, &store).await?;
-                Self::with_runtime(settings, runtime, Arc::new(store), makers)
-            }
-        }
+        let storage = Storage::open(&settings).await?;
+        Self::of(settings, &storage, makers).await
     }
 
-    /// Creates an app over open stores. Ignores `settings.store` and `settings.engine`.
+    /// Creates an app over the open database of these settings.
+    pub(crate) async fn of(
+        settings: Settings,
+        storage: &Storage,
+        makers: &[AgentFactory],
+    ) -> anyhow::Result<Self> {
+        let runtime = storage.runtime(&settings).await?;
+        let app = Self::with_runtime(settings, runtime, storage.memory(), makers)?;
+        Ok(Self {
+            encryption: storage.encryption.clone(),
+            ..app
+        })
+    }
+
+    /// Creates an app over open stores. Ignores `settings.store`, `settings.engine` and `settings.encryption`.
     pub fn over(
         settings: Settings,
         store: impl Checkpointer + 'static,
@@ -104,6 +108,7 @@ impl App {
             models,
             mcp,
             memory,
+            encryption: None,
             traces: TraceExport::from_env(),
         })
     }
@@ -341,59 +346,6 @@ fn deps(
 fn thread_folders(settings: &Settings) -> ThreadFolders {
     let files = FolderFiles::new(&settings.files);
     ThreadFolders::new(move |thread| files.folder_of(thread))
-}
-
-/// Says what to do about a cluster over a file.
-pub(crate) const NO_SHARED_STORE: &str =
-    "workers of a cluster share their threads: give --store postgres://… with --engine restate:URL";
-
-/// Connects to the store on a PostgreSQL server.
-pub async fn connect(url: &str) -> anyhow::Result<Postgres> {
-    let store = Postgres::connect(url).await;
-    store.context("the store cannot be reached; is the server running?")
-}
-
-/// Builds the runtime over a PostgreSQL store: drives threads in this process, or sends requests to a Restate cluster.
-async fn runtime(settings: &Settings, store: &Postgres) -> anyhow::Result<Runtime> {
-    let mut builder = Runtime::builder(store.clone());
-    if let Engine::Restate(ingress) = &settings.engine {
-        builder = builder.engine(Restate::new([ingress], store.clone())?);
-    }
-    if let Some(url) = &settings.redis {
-        let live_bus = Redis::connect(url).await;
-        builder =
-            builder.live_bus(live_bus.context("Redis cannot be reached; is the server running?")?);
-    }
-    Ok(builder.build())
-}
-
-/// Opens the database. A new file or folder is readable by its owner only, because it contains what people tell their agents.
-pub(crate) fn open_sqlite(path: &std::path::Path) -> anyhow::Result<Sqlite> {
-    use std::os::unix::fs::PermissionsExt;
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        && !folder.exists()
-    {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("{} cannot be made", folder.display()))?;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
-    }
-    own_file(path)?;
-    Sqlite::open(path)
-        .with_context(|| format!("the threads in {} cannot be opened", path.display()))
-}
-
-/// Creates a file that only its owner can read. Leaves an existing file unchanged, including its permissions.
-pub(crate) fn own_file(path: &std::path::Path) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path);
-    file.with_context(|| format!("{} cannot be opened", path.display()))?;
-    Ok(())
 }
 
 const PAGE: u32 = 1_000;

@@ -66,6 +66,7 @@ mod running;
 mod secret;
 pub mod session;
 pub mod shell;
+mod storage;
 pub mod terminal;
 mod thread_files;
 pub mod trace_export;

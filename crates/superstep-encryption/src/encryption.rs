@@ -1,13 +1,14 @@
 //! The handle that every wrapped store shares: whose keys are where, which are at hand, and what stays readable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value as Json;
 use superstep_core::Timestamp;
-use superstep_core::checkpoint::Page;
+use superstep_core::checkpoint::{Checkpointer, Page, SizeQuery};
+use superstep_core::registry::{AssistantQuery, Registry};
 use superstep_core::store::{Item, Search, Store};
 
 use crate::cipher::{KeyId, Place};
@@ -183,6 +184,16 @@ impl Encryption {
         }
     }
 
+    /// Checks that the keys of a tenant can be unwrapped, if it has any.
+    async fn open_stored(&self, tenant: &str) -> Result<(), EncryptionError> {
+        match self.stored_keyring(tenant).await? {
+            Some((_, keyring)) if keyring.root.is_some() => {
+                keyring.open(&*self.0.kek).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the keys at hand, or reads them.
     async fn find(&self, tenant: &str) -> Result<Found, EncryptionError> {
         let cached = self.cache().get(tenant).cloned();
@@ -281,6 +292,41 @@ impl Encryption {
         Ok(changed.and_then(|keyring| keyring.keys.first().map(|key| key.id)))
     }
 
+    /// Adds a data key to those of a tenant if its newest one was created before a time, and returns its id; `None` if there is
+    /// nothing to do. A program that rotates the keys of many tenants, and is killed, so rotates each once when it starts again.
+    pub async fn rotate_key_before(
+        &self,
+        tenant: &str,
+        before: Timestamp,
+    ) -> Result<Option<KeyId>, EncryptionError> {
+        let stored = self.stored_keyring(tenant).await?;
+        let newest = stored.and_then(|(_, keyring)| keyring.keys.into_iter().next());
+        let Some(newest) = newest.filter(|newest| newest.created < before.0) else {
+            return Ok(None);
+        };
+        let change = KeyringChange::AddKeyIfBefore(before);
+        let changed = self.change_keyring(tenant, change).await?;
+        let id = changed.and_then(|keyring| keyring.keys.first().map(|key| key.id));
+        Ok(id.filter(|id| *id != newest.id))
+    }
+
+    /// Adds a data key to those of every tenant whose newest one was created before a time, calls `progress` with the tenant and the new
+    /// id, and returns how many tenants that were. Can be stopped at any point, and called again with the same time.
+    pub async fn rotate_keys_before(
+        &self,
+        before: Timestamp,
+        mut progress: impl FnMut(&str, KeyId),
+    ) -> Result<usize, EncryptionError> {
+        let mut rotated = 0;
+        for tenant in self.tenants().await? {
+            if let Some(id) = self.rotate_key_before(&tenant, before).await? {
+                rotated += 1;
+                progress(&tenant, id);
+            }
+        }
+        Ok(rotated)
+    }
+
     /// Wraps the data keys of a tenant with the current key-encryption key. Returns whether any needed it.
     pub async fn rewrap(&self, tenant: &str) -> Result<bool, EncryptionError> {
         let Some((_, keyring)) = self.stored_keyring(tenant).await? else {
@@ -293,27 +339,116 @@ impl Encryption {
         Ok(changed.is_some())
     }
 
+    /// Wraps the data keys of every tenant with the current key-encryption key, and calls `progress` after each tenant that needed it.
+    ///
+    /// Can be stopped at any point, and continues when it is called again: each tenant's keys change at once, and are readable before
+    /// and after with both key-encryption keys.
+    pub async fn rewrap_all(
+        &self,
+        mut progress: impl FnMut(&str),
+    ) -> Result<RewrappedKeys, EncryptionError> {
+        let mut total = RewrappedKeys::default();
+        for _ in 0..PASSES_MAX {
+            let tenants = self.tenants().await?;
+            total.tenants = tenants.len();
+            let mut changed = 0;
+            for tenant in &tenants {
+                if self.rewrap(tenant).await? {
+                    changed += 1;
+                    progress(tenant);
+                }
+            }
+            total.rewrapped += changed;
+            // A process that still has the old key in front may have created a keyring meanwhile.
+            if changed == 0 {
+                total.is_complete = true;
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Checks before the first use of a database that these keys are its keys, and that it has no data that this encryption would lock
+    /// out.
+    ///
+    /// Opens the keys of a hundred tenants: the others are checked when they are used. Fails with
+    /// [`EncryptionError::KeyEncryptionKey`] for other keys, and with [`EncryptionError::PlainDatabase`] for a database that was in use
+    /// without encryption, unless [`PlainData::AcceptUntilEncrypted`] says so: the first write would refuse what is there.
+    pub async fn check_database(
+        &self,
+        checkpointer: &dyn Checkpointer,
+        registry: Option<&dyn Registry>,
+    ) -> Result<(), EncryptionError> {
+        let keyrings = keyring_items(self.store(), CHECKED_TENANTS, 0).await?;
+        for tenant in keyrings.iter().filter_map(tenant_of) {
+            match self.open_stored(&tenant).await {
+                // The keys of one tenant were changed: that is its problem, and is reported where they are used.
+                Err(EncryptionError::Keyring { .. }) => {}
+                opened => opened?,
+            }
+        }
+        if !keyrings.is_empty() || self.0.plain == PlainData::AcceptUntilEncrypted {
+            return Ok(());
+        }
+        let failed = |source| EncryptionError::Database {
+            source: Box::new(source),
+        };
+        let threads = SizeQuery {
+            page: ONE,
+            ..SizeQuery::default()
+        };
+        let threads = checkpointer.sizes(&threads).await.map_err(failed)?;
+        let assistants = AssistantQuery {
+            page: ONE,
+            ..AssistantQuery::default()
+        };
+        let has_assistants = match registry {
+            Some(registry) => {
+                let found = registry.assistants(&assistants).await;
+                !found.map_err(failed)?.is_empty()
+            }
+            None => false,
+        };
+        let items = Search {
+            page: ONE,
+            ..Search::default()
+        };
+        let items = self.0.store.search(&items, now()).await?;
+        match threads.is_empty() && !has_assistants && items.is_empty() {
+            true => Ok(()),
+            false => Err(EncryptionError::PlainDatabase),
+        }
+    }
+
     /// Returns the tenants that have keys, or had.
     pub async fn tenants(&self) -> Result<Vec<String>, EncryptionError> {
         let mut tenants = Vec::new();
+        let mut offset = 0;
         loop {
-            let search = Search {
-                tenant: KEYS_TENANT.to_owned(),
-                page: Page {
-                    limit: 500,
-                    offset: tenants.len().try_into().unwrap_or(u32::MAX),
-                },
-                ..Search::default()
-            };
-            let page = self.0.store.search(&search, now()).await?;
+            let page = keyring_items(self.store(), TENANTS_AT_ONCE, offset).await?;
             if page.is_empty() {
                 tenants.sort();
                 tenants.dedup();
                 return Ok(tenants);
             }
-            let name = |item: &Item| item.value["tenant"].as_str().map(str::to_owned);
-            tenants.extend(page.iter().filter_map(name));
+            offset = offset.saturating_add(page.len().try_into().unwrap_or(u32::MAX));
+            tenants.extend(page.iter().filter_map(tenant_of));
         }
+    }
+
+    /// Returns the ids of the key-encryption keys that wrap a tenant's data keys, without repetitions; empty if it has none.
+    pub async fn wrapped_by(&self, tenant: &str) -> Result<Vec<String>, EncryptionError> {
+        let Some((_, keyring)) = self.stored_keyring(tenant).await? else {
+            return Ok(Vec::new());
+        };
+        let keys = keyring.keys.iter().map(|key| &key.wrapped);
+        let ids: BTreeSet<&String> = keys.chain(&keyring.root).map(|key| &key.by).collect();
+        Ok(ids.into_iter().cloned().collect())
+    }
+
+    /// Returns the id of the key-encryption key that wraps new data keys.
+    pub fn current_key(&self) -> String {
+        self.0.kek.current()
     }
 
     /// Returns the ids of a tenant's data keys, the one that encrypts first; empty if it has none.
@@ -338,6 +473,54 @@ impl Encryption {
         Ok(keyring.is_some_and(|(_, keyring)| keyring.is_encrypted))
     }
 }
+
+/// What [`Encryption::rewrap_all`] did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RewrappedKeys {
+    /// Tenants that have keys, or had.
+    pub tenants: usize,
+    /// Tenants whose keys were wrapped again.
+    pub rewrapped: usize,
+    /// Whether a last pass found nothing that another key had wrapped, so that the other keys are not needed for this database. If not,
+    /// another process still wraps with an old one.
+    pub is_complete: bool,
+}
+
+/// Fails with [`EncryptionError::NoKeyGiven`] if data in this store is encrypted: for a process that has no key-encryption key, which
+/// would read ciphertext and store plain data next to it.
+pub async fn check_unencrypted(store: &dyn Store) -> Result<(), EncryptionError> {
+    match keyring_items(store, 1, 0).await?.is_empty() {
+        true => Ok(()),
+        false => Err(EncryptionError::NoKeyGiven),
+    }
+}
+
+/// Returns stored keyrings, newest first.
+async fn keyring_items(
+    store: &dyn Store,
+    limit: u32,
+    offset: u32,
+) -> Result<Vec<Item>, EncryptionError> {
+    let search = Search {
+        tenant: KEYS_TENANT.to_owned(),
+        page: Page { limit, offset },
+        ..Search::default()
+    };
+    Ok(store.search(&search, now()).await?)
+}
+
+fn tenant_of(item: &Item) -> Option<String> {
+    item.value["tenant"].as_str().map(str::to_owned)
+}
+
+const TENANTS_AT_ONCE: u32 = 500;
+const CHECKED_TENANTS: u32 = 100;
+const PASSES_MAX: u32 = 10;
+const ONE: Page = Page {
+    limit: 1,
+    offset: 0,
+};
 
 /// Returns the time, for what is shown to people.
 pub(crate) fn now() -> Timestamp {

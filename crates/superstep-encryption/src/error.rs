@@ -106,6 +106,23 @@ pub enum EncryptionError {
         #[source]
         source: BoxError,
     },
+    /// The data in the database is encrypted, and this process was given no key.
+    #[error(
+        "this database is encrypted, and this process was given no key-encryption key; give it the key of the processes that wrote the data"
+    )]
+    NoKeyGiven,
+    /// The database was in use without encryption.
+    #[error(
+        "this database has data that is not encrypted, which a process with a key refuses; begin with an empty database, or accept plain data"
+    )]
+    PlainDatabase,
+    /// The database could not be looked at.
+    #[error("the database could not be read")]
+    Database {
+        /// Error of the checkpointer.
+        #[source]
+        source: Box<CheckpointError>,
+    },
     /// The store that holds the keys failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -124,6 +141,7 @@ macro_rules! codes {
             pub fn code(&self) -> &'static str {
                 match self {
                     $(Self::$variant { .. } => $code,)*
+                    Self::Database { source } => source.code(),
                     Self::Store(source) => source.code(),
                     Self::Format(source) => source.code(),
                 }
@@ -145,15 +163,18 @@ codes! {
     Reserved => "encryption-reserved",
     Entropy => "encryption-entropy",
     KeyService => "encryption-key-service",
+    NoKeyGiven => "encryption-no-key-given",
+    PlainDatabase => "encryption-plain-database",
 }
 
 impl EncryptionError {
     /// Whether the same call may succeed when it is retried.
     pub fn is_transient(&self) -> bool {
-        matches!(
-            self,
-            Self::KeyService { .. } | Self::Store(StoreError::Store { .. })
-        )
+        match self {
+            Self::KeyService { .. } | Self::Store(StoreError::Store { .. }) => true,
+            Self::Database { source } => source.is_transient(),
+            _ => false,
+        }
     }
 }
 

@@ -159,6 +159,12 @@ impl Keyring {
         let root = self.open_root(kek).await?;
         match change {
             KeyringChange::AddKey => self.add_key(now, kek).await?,
+            KeyringChange::AddKeyIfBefore(before) => {
+                let newest = self.keys.first();
+                if newest.is_none_or(|newest| newest.created < before.0) {
+                    self.add_key(now, kek).await?;
+                }
+            }
             KeyringChange::IsEncrypted => self.is_encrypted = true,
             KeyringChange::Rewrap => self.rewrap(&root, kek).await?,
         }
@@ -247,6 +253,8 @@ impl Keyring {
 pub(crate) enum KeyringChange {
     /// A new key, which encrypts from now on.
     AddKey,
+    /// The same, unless a process has added one at this time or later.
+    AddKeyIfBefore(Timestamp),
     /// Nothing of the tenant is plain.
     IsEncrypted,
     /// Every key is wrapped by the current key-encryption key.
@@ -255,6 +263,12 @@ pub(crate) enum KeyringChange {
 
 /// The tenant in whose part of the store the keys are. No thread or item of users can be there.
 pub(crate) const KEYS_TENANT: &str = "superstep.data-keys";
+
+/// Whether a tenant's name stands for the part of the store that holds the data keys of all tenants. A program that deletes everything
+/// of a tenant by its name refuses this one.
+pub fn is_reserved_tenant(tenant: &str) -> bool {
+    tenant == KEYS_TENANT
+}
 
 /// Returns the key of a tenant's item. The unnamed tenant has one, too, and a registry takes any text for a tenant.
 fn key_of(tenant: &str) -> String {

@@ -53,6 +53,7 @@
 //! The pages are in `docs/` of the repository. These links lead to them where `cargo xtask book` has built the book next to this
 //! documentation.
 //!
+//! - [Encrypt at rest](../../book/html/docs/howto/encrypt-at-rest.html)
 //! - [The stored format](../../book/html/docs/stored-format.html)
 //! - [Back up and restore](../../book/html/docs/howto/back-up-and-restore.html)
 
@@ -73,11 +74,12 @@ mod store;
 
 pub use checkpointer::EncryptedCheckpointer;
 pub use cipher::{KEY_BYTES, KeyId};
-pub use encryption::{Encryption, PlainData};
+pub use encryption::{Encryption, PlainData, RewrappedKeys, check_unencrypted};
 pub use erasure::{ErasureReceipt, destroy_keys};
 pub use error::EncryptionError;
 pub use fields::SearchableFields;
 pub use key_encryption::{KeyEncryption, LocalKeys, SecretKey, UnwrappedKey, WrappedKey};
+pub use keyring::is_reserved_tenant;
 pub use live_bus::EncryptedLiveBus;
 pub use node_cache::EncryptedNodeCache;
 pub use registry::EncryptedRegistry;

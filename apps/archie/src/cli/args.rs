@@ -12,6 +12,7 @@ use crate::commands::api::ApiArgs;
 use crate::commands::atris::AtrisArgs;
 use crate::commands::audit::AuditArgs;
 use crate::commands::docs::DocsArgs;
+use crate::commands::encryption::EncryptionArgs;
 use crate::commands::inquiry::{AskArgs, BuildContextArgs};
 use crate::commands::keys::KeysArgs;
 use crate::commands::mail::MailArgs;
@@ -136,6 +137,8 @@ pub enum Command {
     Audit(AuditArgs),
     /// Create, list, rotate or revoke API keys of `serve --auth`
     Keys(KeysArgs),
+    /// Create and rotate the keys that encrypt the database
+    Encryption(EncryptionArgs),
     /// Erase everything of a tenant of `serve --auth`
     Erase(EraseArgs),
     /// Show how many bytes threads take, largest first
@@ -267,6 +270,9 @@ pub struct ServeArgs {
     /// File that says how long threads are kept (JSON)
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub retention: Option<PathBuf>,
+    /// File with the keys that encrypt the database
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub encryption_key_file: Option<PathBuf>,
     /// Wait until the server that executes the runs has stopped
     #[arg(long)]
     pub standby: bool,
@@ -345,6 +351,9 @@ pub struct WorkerArgs {
     /// Register the worker with the cluster at this admin address
     #[arg(long, value_name = "URL")]
     pub register: Option<String>,
+    /// File with the keys that encrypt the database
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub encryption_key_file: Option<PathBuf>,
 }
 
 /// Where to.
@@ -570,6 +579,7 @@ impl Command {
             Self::Audit(_)
                 | Self::Completions { .. }
                 | Self::Demo(_)
+                | Self::Encryption(_)
                 | Self::Keys(_)
                 | Self::New(_)
                 | Self::Serve(_)

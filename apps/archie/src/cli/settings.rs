@@ -28,6 +28,8 @@ pub struct Settings {
     pub store: Store,
     /// What drives threads. Default: this process.
     pub engine: Engine,
+    /// Encryption of the database. Default: off.
+    pub encryption: EncryptionSettings,
     /// URL of a Redis server that carries live messages from the workers of a cluster. Only used with PostgreSQL.
     pub redis: Option<String>,
     /// Amount that a thread may spend before a person is asked; `None` for no limit.
@@ -48,6 +50,29 @@ pub struct Settings {
     /// Path of the settings file, which need not exist.
     pub file: PathBuf,
 }
+
+/// How the database is encrypted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncryptionSettings {
+    /// Where the key-encryption keys are; `None` if the database is not encrypted.
+    pub keys: Option<KeySource>,
+    /// Fields of metadata, states and items that stay in clear, because they are searched.
+    pub searchable: Vec<String>,
+    /// Whether data is accepted that was stored before encryption was turned on.
+    pub accept_plain_data: bool,
+}
+
+/// Where the key-encryption keys are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// File with a key per line.
+    File(PathBuf),
+    /// The variable [`KEY_VARIABLE`]. It is read when the database is opened, so that settings contain no key.
+    Variable,
+}
+
+/// Environment variable with the key-encryption keys themselves.
+pub const KEY_VARIABLE: &str = "ARCHIE_ENCRYPTION_KEY";
 
 /// Database of the threads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,6 +115,11 @@ struct Written {
     openai_base_url: Option<String>,
     store: Option<String>,
     engine: Option<String>,
+    encryption_key_file: Option<PathBuf>,
+    #[serde(default)]
+    searchable: Vec<String>,
+    #[serde(default)]
+    accept_plain_data: bool,
     redis: Option<String>,
     budget: Option<String>,
     files: Option<PathBuf>,
@@ -143,6 +173,18 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "ARCHIE_ENGINE",
         what: "who drives threads, local or restate:INGRESS_URL",
+    },
+    Variable {
+        name: "ARCHIE_ENCRYPTION_KEY_FILE",
+        what: "a file with the keys that encrypt the database",
+    },
+    Variable {
+        name: KEY_VARIABLE,
+        what: "these keys themselves, in place of a file",
+    },
+    Variable {
+        name: "ARCHIE_ACCEPT_PLAIN_DATA",
+        what: "1 to read what was stored before the database was encrypted",
     },
     Variable {
         name: "ARCHIE_REDIS",
@@ -329,6 +371,11 @@ impl Settings {
             .clone()
             .or_else(|| variable("ARCHIE_BUDGET"))
             .or(written.budget);
+        let keys = key_source(&variable, written.encryption_key_file)?;
+        let accepts_plain = match variable("ARCHIE_ACCEPT_PLAIN_DATA") {
+            Some(value) => is_on("ARCHIE_ACCEPT_PLAIN_DATA", &value)?,
+            None => written.accept_plain_data,
+        };
         let person = variable("ARCHIE_PERSON").or(written.person);
         let mcp = written.mcp.into_iter();
         let mcp = mcp.map(|(name, entry)| entry.check(&name));
@@ -352,6 +399,11 @@ impl Settings {
                 .map(with_provider),
             store,
             engine: engine.as_deref().map_or(Ok(Engine::Local), engine_of)?,
+            encryption: EncryptionSettings {
+                keys,
+                searchable: written.searchable,
+                accept_plain_data: accepts_plain,
+            },
             redis: variable("ARCHIE_REDIS").or(written.redis),
             mcp,
             web,
@@ -468,6 +520,31 @@ fn store_of(text: &str) -> anyhow::Result<Store> {
         "`{}` is not a store: write sqlite:PATH or postgres://USER@HOST/DATABASE",
         scheme_of(text)
     )
+}
+
+/// Returns where the key-encryption keys are. Two places are an error: a wrong guess would store data under the wrong key.
+fn key_source(
+    variable: &impl Fn(&str) -> Option<String>,
+    written: Option<PathBuf>,
+) -> anyhow::Result<Option<KeySource>> {
+    let named = variable("ARCHIE_ENCRYPTION_KEY_FILE").map(PathBuf::from);
+    match (named.or(written), variable(KEY_VARIABLE).is_some()) {
+        (Some(file), true) => bail!(
+            "both `{KEY_VARIABLE}` and the key file `{}` are set; unset one of them",
+            file.display()
+        ),
+        (Some(file), false) => Ok(Some(KeySource::File(file))),
+        (None, true) => Ok(Some(KeySource::Variable)),
+        (None, false) => Ok(None),
+    }
+}
+
+fn is_on(name: &str, value: &str) -> anyhow::Result<bool> {
+    match value {
+        "1" | "true" => Ok(true),
+        "0" | "false" => Ok(false),
+        other => bail!("`{name}` is `{other}`; write 1 or 0"),
+    }
 }
 
 /// Returns the scheme of an address, or the first name of a list of `name=value`: what follows may contain a password.
@@ -621,6 +698,39 @@ mod tests {
         assert!(resolve("", with_password).is_ok());
         assert!(resolve("postgres://ada@h:5432/d?passfile=/a", "").is_ok());
         assert!(resolve("sqlite:a:b@c", "").is_ok());
+    }
+
+    #[test]
+    fn the_keys_of_the_database_are_in_one_place_and_never_in_the_settings() {
+        let resolve = |file: &str, key: &str, plain: &str| {
+            let variable = |name: &str| match name {
+                "ARCHIE_HOME" => Some("/absent".to_owned()),
+                "ARCHIE_ENCRYPTION_KEY_FILE" => Some(file.to_owned()),
+                KEY_VARIABLE => Some(key.to_owned()),
+                "ARCHIE_ACCEPT_PLAIN_DATA" => Some(plain.to_owned()),
+                _ => None,
+            };
+            let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+            Settings::from(&SettingOptions::default(), variable).map(|read| read.encryption)
+        };
+        assert_eq!(resolve("", "", "").unwrap(), EncryptionSettings::default());
+        let file = resolve("/keys", "", "1").unwrap();
+        assert_eq!(file.keys, Some(KeySource::File(PathBuf::from("/keys"))));
+        assert!(file.accept_plain_data);
+        let variable = resolve("", "secret", "0").unwrap();
+        assert_eq!(variable.keys, Some(KeySource::Variable));
+        assert!(!format!("{variable:?}").contains("secret"));
+        for (wrong, why) in [
+            (resolve("/keys", "secret", ""), "unset one of them"),
+            (resolve("", "", "maybe"), "write 1 or 0"),
+        ] {
+            let error = wrong.unwrap_err().to_string();
+            assert!(error.contains(why) && !error.contains("secret"), "{error}");
+        }
+        let text = r#"{"encryption_key_file": "/k", "searchable": ["team"]}"#;
+        let written = Settings::from_text(text).unwrap().encryption;
+        assert_eq!(written.searchable, ["team"]);
+        assert_eq!(written.keys, Some(KeySource::File(PathBuf::from("/k"))));
     }
 
     #[test]

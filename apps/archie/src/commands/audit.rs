@@ -11,8 +11,8 @@ use superstep::Timestamp;
 use superstep::registry::{AuditEntry, AuditHead, Registry};
 use superstep_server::{AuditKey, AuditVerifier, prune_audit_log, verify_audit_log};
 
-use crate::app::{connect, open_sqlite};
 use crate::cli::settings::{Settings, Store};
+use crate::storage::{connect, open_sqlite};
 use crate::terminal::Console;
 
 const NO_LOG: &str = "No audit log. `archie serve --audit` writes one.";

@@ -42,6 +42,9 @@ pub(super) async fn run(
             terminal.line(&format!(
                 "everything is in {file} ({bytes} bytes); `archie --store sqlite:{file}` opens it"
             ));
+            if app.encryption.is_some() {
+                terminal.hint("it is encrypted, and the key is not in it: keep the key elsewhere");
+            }
             if let Some(files) = files {
                 terminal.line(&format!(
                     "files of threads are in {}; they belong into {}",

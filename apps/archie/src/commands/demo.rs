@@ -23,7 +23,7 @@ use superstep::checkpoint::{ThreadQuery, ThreadRow};
 
 use crate::app::App;
 use crate::cli::args::DemoArgs;
-use crate::cli::settings::{Engine, SettingOptions, Settings, Store};
+use crate::cli::settings::{EncryptionSettings, Engine, SettingOptions, Settings, Store};
 use crate::terminal::Console;
 
 pub(super) fn run(args: &DemoArgs) -> anyhow::Result<Exit> {
@@ -225,6 +225,8 @@ fn settings(folder: &Path, model: &str) -> anyhow::Result<Settings> {
         home: folder.to_owned(),
         files: folder.join("files"),
         engine: Engine::Local,
+        // A folder of its own, which a person looks into.
+        encryption: EncryptionSettings::default(),
         models: Vec::new(),
         budget: None,
         prompts: None,

@@ -174,7 +174,13 @@ async fn store(app: &App) -> Json {
         .threads(&superstep::checkpoint::ThreadQuery::default())
         .await
     {
-        Ok(_) => json!({ "ok": true, "says": format!("{place} opens") }),
+        Ok(_) => match &app.encryption {
+            Some(encryption) => {
+                let key = encryption.current_key();
+                json!({ "ok": true, "says": format!("{place} opens, encrypted with the key {key}"), "key": key })
+            }
+            None => json!({ "ok": true, "says": format!("{place} opens") }),
+        },
         Err(error) => json!({ "ok": false, "says": format!("{place}: {error}") }),
     }
 }

@@ -5,12 +5,14 @@ use archie_agent::clock::now;
 use archie_agent::printable::counted;
 use archie_agent::{Exit, Terminal};
 use superstep::ThreadId;
+use superstep_encryption::{ErasureReceipt, is_reserved_tenant};
 use superstep_server::{AuditKey, ErasedTenant, ErasureError, TenantData, erase_tenant};
 
-use crate::app::{App, connect, open_sqlite};
+use crate::app::App;
 use crate::cli::args::EraseArgs;
 use crate::cli::settings::Store;
 use crate::commands::audit::read_audit_key;
+use crate::storage::{connect, open_sqlite};
 use crate::thread_files::AgentFiles;
 
 pub(super) async fn run(
@@ -25,6 +27,9 @@ pub(super) async fn run(
         );
     }
     ThreadId::of_tenant(tenant, "any")?;
+    if is_reserved_tenant(tenant) {
+        bail!("`{tenant}` is not a tenant: it holds the data keys of all of them");
+    }
     let key = args.key_file.as_deref().map(read_audit_key).transpose()?;
     if !args.yes {
         let sure = terminal.ask(&format!(
@@ -36,12 +41,29 @@ pub(super) async fn run(
         }
     }
     let waiting = terminal.waiting("erasing");
-    let (erased, compacted) = erase(app, tenant, key.as_ref()).await?;
+    let Erasure {
+        erased,
+        destroyed,
+        compacted,
+    } = erase(app, tenant, key.as_ref()).await?;
     drop(waiting);
     match args.json {
-        true => terminal.json(&erased.receipt(tenant, now())),
+        true => {
+            let mut receipt = erased.receipt(tenant, now());
+            if let Some(destroyed) = &destroyed {
+                receipt["dataKeys"] = serde_json::to_value(destroyed)?;
+            }
+            terminal.json(&receipt);
+        }
         false => {
             terminal.line(&format!("erased tenant `{tenant}`: {}", summary(&erased)));
+            if let Some(destroyed) = &destroyed {
+                terminal.line(&format!(
+                    "destroyed {}: {}",
+                    counted(destroyed.keys.len(), "data key"),
+                    destroyed.wrapped_sha256
+                ));
+            }
             terminal
                 .hint("kept: its audit log (`archie audit prune`), and your backups and traces");
             if matches!(app.settings.store, Store::Postgres(_)) {
@@ -63,12 +85,17 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Deletes everything of a tenant. Returns how much it was, and whether the file of the database was written without it.
-async fn erase(
-    app: &App,
-    tenant: &str,
-    key: Option<&AuditKey>,
-) -> anyhow::Result<(ErasedTenant, anyhow::Result<()>)> {
+/// What was done about a tenant.
+struct Erasure {
+    erased: ErasedTenant,
+    /// Its data keys, if the database is encrypted and the tenant had any.
+    destroyed: Option<ErasureReceipt>,
+    /// Whether the file of the database was written without what was deleted.
+    compacted: anyhow::Result<()>,
+}
+
+/// Deletes everything of a tenant: rows first, which are not listed without their keys, and then the keys.
+async fn erase(app: &App, tenant: &str, key: Option<&AuditKey>) -> anyhow::Result<Erasure> {
     let files = AgentFiles::of(app);
     let by = (OPERATOR, now());
     match &app.settings.store {
@@ -84,8 +111,13 @@ async fn erase(
             };
             let erased = erase_tenant(&data, tenant, key, by).await;
             let erased = erased.map_err(with_advice)?;
+            let destroyed = destroy_keys(app, tenant).await?;
             let compacted = sqlite.compact().await;
-            Ok((erased, compacted.map_err(anyhow::Error::from)))
+            Ok(Erasure {
+                erased,
+                destroyed,
+                compacted: compacted.map_err(anyhow::Error::from),
+            })
         }
         Store::Postgres(url) => {
             let postgres = connect(url).await?;
@@ -98,9 +130,23 @@ async fn erase(
                 cache: Some(&postgres),
             };
             let erased = erase_tenant(&data, tenant, key, by).await;
-            Ok((erased.map_err(with_advice)?, Ok(())))
+            Ok(Erasure {
+                erased: erased.map_err(with_advice)?,
+                destroyed: destroy_keys(app, tenant).await?,
+                compacted: Ok(()),
+            })
         }
     }
+}
+
+async fn destroy_keys(app: &App, tenant: &str) -> anyhow::Result<Option<ErasureReceipt>> {
+    let Some(encryption) = &app.encryption else {
+        return Ok(None);
+    };
+    let destroyed = encryption.erase_tenant(tenant).await;
+    destroyed.context(
+        "the rows of the tenant are erased, but its data keys are not destroyed; erase it again",
+    )
 }
 
 fn with_advice(error: ErasureError) -> anyhow::Error {

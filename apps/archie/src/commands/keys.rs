@@ -11,8 +11,8 @@ use superstep::registry::{ApiKey, Registry};
 use superstep::{ApiKeyId, Timestamp};
 use superstep_server::{ApiKeyRequest, Permission, Permissions};
 
-use crate::app::{connect, open_sqlite};
 use crate::cli::settings::{Settings, Store};
+use crate::storage::{connect, open_sqlite};
 
 /// What to do with API keys.
 #[derive(Debug, Clone, clap::Args)]

@@ -11,6 +11,7 @@ mod diff;
 pub mod docs;
 mod docs_versions;
 mod doctor;
+pub mod encryption;
 mod erase;
 mod eval;
 pub(crate) mod files;
@@ -123,6 +124,7 @@ async fn obey(command: &Command, app: &App, terminal: &dyn Terminal) -> anyhow::
         Command::Size(args) => size::run(args, app, terminal).await,
         Command::Audit(_)
         | Command::Demo(_)
+        | Command::Encryption(_)
         | Command::Keys(_)
         | Command::New(_)
         | Command::Serve(_)
@@ -144,6 +146,7 @@ pub fn without_home(
     match command {
         Command::Audit(args) => audit::run(args, settings, &Console::new()),
         Command::Demo(args) => demo::run(args),
+        Command::Encryption(args) => encryption::run(args, settings, &Console::new()),
         Command::New(args) => new::run(args, &Console::new()),
         Command::Keys(args) => keys::run(args, settings, &Console::new()),
         Command::Serve(args) => serve::run(args, settings, makers, &Console::new(), &|_| {}),

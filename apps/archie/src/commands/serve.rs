@@ -20,12 +20,13 @@ use superstep_server::{
 };
 use tokio::sync::oneshot;
 
-use crate::app::{App, NO_SHARED_STORE, connect, open_sqlite};
+use crate::app::App;
 use crate::cli::args::{Args, ServeArgs};
-use crate::cli::settings::{Engine, Settings, Store};
+use crate::cli::settings::{Engine, KeySource, Settings, Store};
 use crate::commands::audit::read_audit_key;
 use crate::commands::serve::traces::EndedRuns;
 use crate::commands::worker::stop;
+use crate::storage::{Database, Storage};
 use crate::terminal::{Console, print_error};
 use crate::thread_files::AgentFiles;
 
@@ -44,6 +45,9 @@ pub(super) fn run(
     let mut settings = settings.allowing(&args.allow_model);
     if let Some(files) = &args.files {
         settings.files.clone_from(files);
+    }
+    if let Some(file) = &args.encryption_key_file {
+        settings.encryption.keys = Some(KeySource::File(file.clone()));
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let args = ServedArgs {
@@ -130,39 +134,44 @@ async fn open_and_serve(
     makers: &[AgentFactory],
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
+    let storage = Storage::open(settings).await?;
+    let registry = storage.registry();
+    if settings.engine != Engine::Local {
+        // Workers of the cluster run the threads, and servers share the queue in front of it.
+        let app = App::open(settings.clone(), makers).await?;
+        return serve(args, app, registry, terminal, std::future::pending()).await;
+    }
     // The owner of the queue is dropped after the server: until then no other process may execute its runs.
-    match &settings.store {
-        Store::Postgres(url) if settings.engine != Engine::Local => {
-            // Workers of the cluster run the threads, and servers share the queue in front of it.
-            let app = App::open(settings.clone(), makers).await?;
-            let registry = Arc::new(connect(url).await?);
-            serve(args, app, registry, terminal, std::future::pending()).await
-        }
-        Store::Sqlite(_) if settings.engine != Engine::Local => bail!(NO_SHARED_STORE),
-        Store::Sqlite(path) => {
-            let store = open_sqlite(path)?;
-            let place = path.display().to_string();
+    match &storage.database {
+        Database::Sqlite(store) => {
             let try_own = async || Ok(store.try_own_queue()?);
+            let place = place_of(&settings.store);
             let Some(_owner) = own_queue(args.args, &place, terminal, try_own).await? else {
                 return Ok(Exit::Done);
             };
-            let memory = Arc::new(store.clone());
-            let app = App::over(settings.clone(), store.clone(), memory, makers)?;
-            let registry = Arc::new(store);
+            let app = App::of(settings.clone(), &storage, makers).await?;
             serve(args, app, registry, terminal, std::future::pending()).await
         }
-        Store::Postgres(url) => {
-            let store = connect(url).await?;
+        Database::Postgres(store) => {
             let try_own = async || Ok(store.try_own_queue().await?);
-            let own = own_queue(args.args, "the database", terminal, try_own);
+            let place = place_of(&settings.store);
+            let own = own_queue(args.args, &place, terminal, try_own);
             let Some(owner) = own.await? else {
                 return Ok(Exit::Done);
             };
+            // With connections of its own.
             let app = App::open(settings.clone(), makers).await?;
             let queue_lost = store.keep_queue(owner);
-            let registry = Arc::new(store.clone());
             Box::pin(serve(args, app, registry, terminal, queue_lost)).await
         }
+    }
+}
+
+/// Returns what a person calls the database, without its address, which may have a password.
+fn place_of(store: &Store) -> String {
+    match store {
+        Store::Sqlite(path) => path.display().to_string(),
+        Store::Postgres(_) => "the database".to_owned(),
     }
 }
 

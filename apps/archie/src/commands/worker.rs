@@ -9,10 +9,11 @@ use superstep_restate::Worker;
 use superstep_tls::{TlsParameters, client_config};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::app::{App, connect};
+use crate::app::App;
 use crate::cli::args::{Args, WorkerArgs};
-use crate::cli::settings::{Engine, Settings, Store, refuse_credentials};
+use crate::cli::settings::{Engine, KeySource, Settings, Store, refuse_credentials};
 use crate::ctrl_c;
+use crate::storage::Storage;
 use crate::terminal::Console;
 
 pub(super) fn run(
@@ -52,22 +53,22 @@ async fn serve(
     makers: &[AgentFactory],
     terminal: &Console,
 ) -> anyhow::Result<Exit> {
-    let Store::Postgres(url) = &settings.store else {
+    let Store::Postgres(_) = &settings.store else {
         bail!("workers share their threads: give --store postgres://…");
     };
     // Before anything starts: registration begins when the worker serves, and its error would come when the worker stops.
     let admin = args.register.as_deref().map(Admin::parse).transpose()?;
-    let inbox = connect(url).await?;
-    let app = App::open(
-        Settings {
-            // A worker runs threads itself instead of sending requests to the cluster.
-            engine: Engine::Local,
-            ..settings.allowing(&args.allow_model)
-        },
-        makers,
-    )
-    .await?;
-    let mut worker = Worker::new(app.runtime.clone(), inbox);
+    let mut settings = Settings {
+        // A worker runs threads itself instead of sending requests to the cluster.
+        engine: Engine::Local,
+        ..settings.allowing(&args.allow_model)
+    };
+    if let Some(file) = &args.encryption_key_file {
+        settings.encryption.keys = Some(KeySource::File(file.clone()));
+    }
+    let inbox = Storage::open(&settings).await?;
+    let app = App::open(settings, makers).await?;
+    let mut worker = inbox.worker(app.runtime.clone())?;
     if let Some(address) = args.operations {
         worker = worker.operations(Worker::listen(address)?);
     }

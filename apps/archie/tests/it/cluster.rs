@@ -202,6 +202,62 @@ fn a_worker_is_killed_in_a_model_call_and_another_goes_on() {
     );
 }
 
+/// The queue of requests, the log and the answers: nothing of it is in the database in clear, and a worker needs the key.
+#[test]
+fn a_cluster_with_a_key_stores_no_request_and_no_answer_in_clear() {
+    let workdir = Workdir::scripted(&json!([
+        {"at": "initial", "text": "Is marker-initial required?"},
+        {"at": "followup", "text": "I propose one marker-proposal."}
+    ]));
+    let created = workdir.run(&["encryption", "create-key", "archie.key"], "");
+    assert_eq!(created.code(), Some(0), "{created:?}");
+    let file = workdir.path("archie.key").display().to_string();
+    let workdir = workdir.with_environment("ARCHIE_ENCRYPTION_KEY_FILE", &file);
+    let cluster = Cluster::of(workdir);
+    let worker = cluster.worker();
+    let query = [
+        "analyze",
+        "--query",
+        "Choose a marker-queue",
+        "--inputs",
+        "./notes",
+    ];
+    let ran = cluster.run(&query, "marker-answer\n");
+    assert_eq!(ran.code(), Some(3), "{ran:?}");
+    assert!(ran.out().contains("one marker-proposal"), "{ran:?}");
+    let dump = Command::new("pg_dump")
+        .arg(cluster.place.store())
+        .output()
+        .unwrap();
+    assert!(dump.status.success(), "{dump:?}");
+    let dump = String::from_utf8_lossy(&dump.stdout);
+    let hex: String = "marker-"
+        .bytes()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    assert!(
+        dump.contains("superstep-encrypted:"),
+        "nothing is encrypted"
+    );
+    assert!(!dump.contains("marker-") && !dump.contains(&hex));
+    drop(worker);
+    let mut command = cluster.workdir.command();
+    command.env_remove("ARCHIE_ENCRYPTION_KEY_FILE");
+    command.args([
+        "--store",
+        &cluster.place.store(),
+        "worker",
+        "--listen",
+        &cluster.listen,
+    ]);
+    let refused = Ran::of(command, "");
+    assert_eq!(refused.code(), Some(1), "{refused:?}");
+    assert!(
+        refused.err().contains("this database is encrypted"),
+        "{refused:?}"
+    );
+}
+
 #[test]
 fn docs_goes_on_when_its_worker_dies_in_a_refinement() {
     let (workdir, args) = crate::docs::killed_in_a_refinement();

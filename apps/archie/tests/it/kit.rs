@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use archie::cli::settings::{Engine, Settings, Store};
+use archie::cli::settings::{EncryptionSettings, Engine, Settings, Store};
 use serde_json::Value as Json;
 
 /// A home and a folder of notes of its own.
@@ -248,6 +248,7 @@ pub(crate) fn settings(folder: &Path) -> Settings {
         openai_base_url: None,
         store: Store::Sqlite(folder.join("threads.db")),
         engine: Engine::Local,
+        encryption: EncryptionSettings::default(),
         redis: None,
         budget: None,
         home: folder.to_owned(),

@@ -21,6 +21,7 @@ mod crashes;
 mod deaths;
 mod difficult_servers;
 mod docs;
+mod encryption;
 mod erase;
 mod evaluation;
 mod evil;

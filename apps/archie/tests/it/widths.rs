@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 use crate::atris::acceptance::point;
 use crate::atris::{Server, server};
 use crate::docs::{replies as pages, repository};
+use crate::encryption::interview;
 use crate::kit::{Workdir, same};
 use crate::mail::{
     mail, mbox, sends, triage, wants, with_draft, with_one_approval, with_proposals,
@@ -368,6 +369,17 @@ fn commands_of_operators() {
             || with_key.copy(),
             |_| words(&format!("keys {command} {key}")),
         );
+    }
+    let create = "encryption create-key archie.key";
+    shows_at_first("encryption-create-key", create);
+    shows("encryption-add-key", interview, |_| {
+        words("encryption add-key archie.key")
+    });
+    for command in ["list", "rewrap", "rotate"] {
+        let name = format!("encryption-{command}");
+        shows(&name, interview, |_| {
+            words(&format!("encryption {command}"))
+        });
     }
     let audited = nobody();
     let server = ServeProcess::with(audited.command(), &["--audit"]);

@@ -11,5 +11,6 @@ mod kit;
 mod live;
 mod queue;
 mod registry;
+mod rotation;
 mod secrecy;
 mod tampering;

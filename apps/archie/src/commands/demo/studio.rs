@@ -14,12 +14,13 @@ use superstep_llm::Script;
 
 use super::{Person, analyze, docs, mail, settings, sheet};
 use crate::agents::AGENTS;
-use crate::app::{App, open_sqlite};
+use crate::app::App;
 use crate::cli::args::{Args, Command};
 use crate::commands::analyze::{AnalyzeArgs, handle_analyze_command};
 use crate::commands::mail::{IngestArgs, handle_ingest};
 use crate::commands::serve;
 use crate::session::Session;
+use crate::storage::open_sqlite;
 use crate::terminal::Console;
 
 /// Serves the threads below a folder until the person ends it.
