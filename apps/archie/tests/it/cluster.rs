@@ -235,10 +235,8 @@ fn a_cluster_with_a_key_stores_no_request_and_no_answer_in_clear() {
         .bytes()
         .map(|byte| format!("{byte:02x}"))
         .collect();
-    assert!(
-        dump.contains("superstep-encrypted:"),
-        "nothing is encrypted"
-    );
+    let listed = cluster.run(&["encryption", "list"], "");
+    assert!(listed.out().contains("1 data key"), "{listed:?}");
     assert!(!dump.contains("marker-") && !dump.contains(&hex));
     drop(worker);
     let mut command = cluster.workdir.command();
