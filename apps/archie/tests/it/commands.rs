@@ -417,6 +417,16 @@ fn without_a_model_the_doctor_says_which_answer_here() {
 }
 
 #[test]
+fn the_doctor_reports_on_a_machine_without_root_certificates() {
+    let workdir = Workdir::with_model("")
+        .with_environment("SSL_CERT_FILE", "/dev/null")
+        .with_environment("SSL_CERT_DIR", "/dev/null");
+    let ran = workdir.run(&["doctor"], "");
+    assert_eq!(ran.code(), Some(1), "{ran:?}");
+    assert!(ran.out().contains("none was found here"), "{ran:?}");
+}
+
+#[test]
 fn a_backup_is_a_store_of_its_own() {
     let workdir = paused();
     let ran = workdir.run(&["backup", "copy.db"], "");

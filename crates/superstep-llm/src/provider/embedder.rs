@@ -20,7 +20,8 @@ pub struct RemoteEmbedder {
     name: ModelName,
     url: String,
     key: Option<Secret>,
-    http: reqwest::Client,
+    /// Or why there is none: the machine has no root certificates, for example.
+    http: Result<reqwest::Client, String>,
 }
 
 impl RemoteEmbedder {
@@ -30,7 +31,7 @@ impl RemoteEmbedder {
             name: name.clone(),
             url: format!("{}/embeddings", address.url.trim_end_matches('/')),
             key: address.key,
-            http: reqwest::Client::new(),
+            http: (reqwest::Client::builder().build()).map_err(|error| format!("{error:?}")),
         }
     }
 
@@ -48,17 +49,19 @@ impl RemoteEmbedder {
 
     async fn ask(&self, texts: &[String]) -> Result<Embedded, ModelError> {
         let body = json!({ "model": self.name.name(), "input": texts, "encoding_format": "float" });
-        let mut request = self.http.post(&self.url).json(&body);
+        let unreachable = |why: String| ModelError::Unreachable {
+            model: self.name.clone(),
+            why,
+        };
+        let http = self.http.as_ref().map_err(|why| unreachable(why.clone()))?;
+        let mut request = http.post(&self.url).json(&body);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose());
         }
         let response = request
             .send()
             .await
-            .map_err(|error| ModelError::Unreachable {
-                model: self.name.clone(),
-                why: error.without_url().to_string(),
-            })?;
+            .map_err(|error| unreachable(error.without_url().to_string()))?;
         let status = response.status();
         if !status.is_success() {
             let why = bounded(response, BYTES_MAX).await.unwrap_or_default();

@@ -102,7 +102,9 @@ async fn gmail(args: &LoginArgs, home: &Path, terminal: &dyn Terminal) -> anyhow
         ("client_secret", &client.secret),
         ("code_verifier", &verifier),
     ];
-    let token = exchange(&reqwest::Client::new(), base.as_deref(), &form).await?;
+    let http = reqwest::Client::builder().build();
+    let http = http.context("HTTPS is not available; does this machine have root certificates?")?;
+    let token = exchange(&http, base.as_deref(), &form).await?;
     let file = home.join(format!("google-{account}.json"));
     write_private(&file, &serde_json::to_vec(&token)?)?;
     terminal.line(&format!(
