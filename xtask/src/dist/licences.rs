@@ -1,7 +1,7 @@
 //! The licences of what is linked into the program, from the files that come with it.
 //!
-//! A text that several packages share is printed once. A package without a licence file gets the text of a licence that it names;
-//! if that is not known, the release fails.
+//! A text that several packages share is printed once. A package without a licence file gets those of another one from the same
+//! repository, or the text of a licence that it names; if there is neither, the release fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -65,6 +65,9 @@ fn of_crates(release: &Release, linked: &[Linked], standard: &Path) -> anyhow::R
         list.push('\n');
         let mut files = licence_files(&package.folder)?;
         if files.is_empty() {
+            files = files_of_siblings(one, linked)?;
+        }
+        if files.is_empty() {
             files.push(standard_text(&one.licence, standard).with_context(|| {
                 format!("`{name}` has no file with its licence, {}", one.licence)
             })?);
@@ -109,6 +112,22 @@ fn licence_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The licence files of linked packages from the same repository, under the same licence.
+fn files_of_siblings(one: &Linked, linked: &[Linked]) -> anyhow::Result<Vec<PathBuf>> {
+    let is_sibling = |other: &&Linked| {
+        one.repository.is_some()
+            && other.repository == one.repository
+            && other.licence == one.licence
+    };
+    let mut files = Vec::new();
+    for other in linked.iter().filter(is_sibling) {
+        if let Kind::Crate(package) = &other.kind {
+            files.extend(licence_files(&package.folder)?);
+        }
+    }
+    Ok(files)
 }
 
 fn is_licence(name: &str) -> bool {
@@ -203,6 +222,21 @@ mod tests {
              {RULE}\nb 1.0.0\n{RULE}\n\nof C\n\n{RULE}\na 1.0.0, b 1.0.0\n{RULE}\n\nthe text\n"
         );
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_package_without_a_text_gets_that_of_another_one_from_its_repository() {
+        let root = tempfile::tempdir().unwrap();
+        let mut linked = [
+            package(root.path(), "bare", &[]),
+            package(root.path(), "sibling", &[("LICENSE", "theirs\n")]),
+        ];
+        let address = Some("https://example.org/both".to_owned());
+        linked[0].repository.clone_from(&address);
+        assert!(of_crates(&release::example(), &linked, root.path()).is_err());
+        linked[1].repository = address;
+        let text = of_crates(&release::example(), &linked, root.path()).unwrap();
+        assert!(text.contains("\nbare 1.0.0, sibling 1.0.0\n"), "{text}");
     }
 
     #[test]
