@@ -28,6 +28,7 @@ impl Place {
     /// Builds the program and returns its path.
     pub(super) fn build(&self, release: &Release) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(&self.target)?;
+        // Cargo does not link again if only this changes; the second build of `--check` would differ then.
         let object = self.target.join("name_services.o");
         let source = self.workspace.join("xtask/src/dist/name_services.c");
         let mut compile = Command::new("cc");
