@@ -12,6 +12,7 @@ mod cli_reference;
 mod coverage;
 mod deny;
 mod deploy;
+mod dist;
 mod error_index;
 mod fuzz;
 mod http_reference;
@@ -77,6 +78,12 @@ commands:
   deny [--offline] [--json]     check licences, sources and security advisories of all dependencies
                                 --offline  use a snapshot of the advisories without trying the public database
   package [--json]              pack every crate that is published, and build each from what was packed
+  dist [--check] [--program FILE] [--record] [--json]
+                                build what is installed: one static program, and of it an archive, a package for Debian,
+                                an image, a bill of materials and checksums; builds for many minutes
+                                --check  build a second time elsewhere, compare, install everything in clean roots
+                                --program  pack this program instead of building one
+                                --record  put sizes and digests into results/dist.json
   deploy                        check what is in deploy/: alert rules with their unit tests, Kubernetes manifests
   capacity [--threads N] [--active SHARE] [--runs N] [--supersteps N] [--peak N] [--days N] [--json]
                                 compute the servers, cores and disk that a load needs, from the figures in results/
@@ -167,6 +174,7 @@ enum Command {
         json: bool,
     },
     Deploy,
+    Dist(dist::DistArgs),
     Capacity(capacity::CapacityArgs),
     Advisories(advisories::AdvisoriesArgs),
     Bench(bench::BenchArgs),
@@ -208,6 +216,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
         "capacity" => parse_capacity(parser),
         "deploy" => parse_alone(parser, Command::Deploy),
         "advisories" => parse_advisories(parser),
+        "dist" => parse_dist(parser),
         "bench" => parse_bench(parser),
         "weight" => parse_weight(parser),
         "services" => parse_services(parser),
@@ -405,6 +414,24 @@ fn parse_advisories(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error
     }
 }
 
+fn parse_dist(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
+    let mut args = dist::DistArgs::default();
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("check") => args.check = true,
+            Long("program") => args.program = Some(parser.value()?.string()?),
+            Long("record") => args.record = true,
+            Long("json") => args.json = true,
+            Long("help") | Short('h') => return Ok(Command::Help),
+            other => return Err(other.unexpected()),
+        }
+    }
+    if args.record && args.program.is_some() {
+        return Err("`--record` is for the program that is built, not for `--program`".into());
+    }
+    Ok(Command::Dist(args))
+}
+
 fn parse_book(mut parser: lexopt::Parser) -> Result<Command, lexopt::Error> {
     let (mut archie, mut pages) = (None, Vec::new());
     while let Some(arg) = parser.next()? {
@@ -589,6 +616,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Package { json } => package::run(json)?,
         Command::Capacity(args) => capacity::run(&args)?,
         Command::Deploy => deploy::run()?,
+        Command::Dist(args) => dist::run(&args)?,
         Command::Advisories(args) => advisories::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Weight(args) => weight::run(&args)?,
@@ -682,6 +710,14 @@ mod tests {
         assert_eq!(
             parse_line("package --json"),
             Ok(Command::Package { json: true })
+        );
+        assert_eq!(
+            parse_line("dist --check --json"),
+            Ok(Command::Dist(dist::DistArgs {
+                check: true,
+                json: true,
+                ..dist::DistArgs::default()
+            }))
         );
         assert_eq!(
             parse_line("coverage --check"),
@@ -802,6 +838,8 @@ mod tests {
             "deny advisories",
             "fuzz --seconds soon",
             "weight everything",
+            "dist now",
+            "dist --record --program archie",
             "suites",
             "suites cobol",
             "suites python --backend cluster",

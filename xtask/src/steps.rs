@@ -235,6 +235,8 @@ pub(crate) const STEPS: &[Step] = &[
         ]),
     ),
     long("package", cargo(&["xtask", "package", "--json"])),
+    // Builds twice with optimisation across crates.
+    long("dist", cargo(&["xtask", "dist", "--check", "--json"])),
     long("template", cargo(&["xtask", "template"])),
     long(
         "services that are heavy",
