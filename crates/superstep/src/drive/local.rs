@@ -27,6 +27,7 @@ use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::live_bus::{LiveBus, LiveMessage};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::running::{Running, Surroundings, lost};
+use crate::shared_log::SharedLogs;
 use crate::spans;
 
 /// Drives threads in this process: whole runs, or [segments](LocalDriver::segment) of them for a cluster. Cheap to clone.
@@ -45,6 +46,7 @@ struct Inner {
     /// How to signal each run that this process drives. Several of one thread race for it, and all but one end at their claim.
     runs: Mutex<BTreeMap<ThreadId, Vec<watch::Sender<Signal>>>>,
     live_bus: Arc<dyn LiveBus>,
+    shared_logs: Arc<SharedLogs>,
     long_term: Option<Arc<dyn Store>>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
@@ -89,6 +91,7 @@ impl LocalDriver {
             graphs: Mutex::default(),
             runs: Mutex::default(),
             live_bus,
+            shared_logs: Arc::default(),
             long_term,
             dispatched: DispatchedTasks::default(),
             draining: AtomicBool::new(false),
@@ -109,6 +112,10 @@ impl LocalDriver {
 
     pub(crate) fn live_bus(&self) -> &Arc<dyn LiveBus> {
         &self.inner.live_bus
+    }
+
+    pub(crate) fn shared_logs(&self) -> &Arc<SharedLogs> {
+        &self.inner.shared_logs
     }
 
     pub(crate) fn dispatched(&self) -> &DispatchedTasks {
