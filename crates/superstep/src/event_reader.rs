@@ -9,7 +9,9 @@ use std::time::Duration;
 use superstep_core::checkpoint::StoredBody;
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
-use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower, StreamEvent, StreamMode};
+use superstep_core::run::{
+    LiveFilter, LiveVerdict, LogFollower, StreamEvent, StreamEventBody, StreamMode,
+};
 use superstep_core::{Seq, ThreadId};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -445,10 +447,19 @@ impl EventReader {
             None => self.begin(self.after).await?,
         };
         let mut entry = FollowedEntry::read(stored, self.after, &self.thread, &mut watch)?;
-        for event in std::mem::take(&mut entry.events) {
-            if self.wants(&event) {
-                self.ready.push_back(Event::Logged(event));
+        let mut events = std::mem::take(&mut entry.events);
+        let fails = |event: &StreamEvent| matches!(event.what, StreamEventBody::AttemptFailed(_));
+        if events.iter().any(fails) {
+            // What a failure makes void comes right before it.
+            for event in events {
+                if self.wants(&event) {
+                    self.ready.push_back(Event::Logged(event));
+                }
             }
+        } else {
+            // Events are large, and this moves each once.
+            events.retain(|event| self.wants(event));
+            self.ready.extend(events.into_iter().map(Event::Logged));
         }
         self.after = entry.seq;
         // A fork names the entry from which the thread continues, not the state there: the next read starts from a snapshot.

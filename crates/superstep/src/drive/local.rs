@@ -437,10 +437,15 @@ impl LocalDriver {
                     self.inner.store.record(&record).await?;
                     segment.recorded()?;
                 }
-                // A task has already ended; only a signal takes precedence.
+                // Tasks have already ended; only a signal takes precedence. All of them are reported before the machine is asked
+                // again: it looks at the whole superstep each time.
                 Step::Wait { .. } if running.has_ended() && !is_signaled(&signals) => {
-                    if let Some((task, end)) = running.next_ended_already().await {
-                        segment.task_ended(task, end, self.now())?;
+                    let now = self.now();
+                    while let Some((task, end)) = running.next_ended_already().await {
+                        segment.task_ended(task, end, now)?;
+                        if !running.has_ended() || is_signaled(&signals) {
+                            break;
+                        }
                     }
                 }
                 Step::Wait { until } => tokio::select! {
