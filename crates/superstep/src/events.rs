@@ -20,7 +20,7 @@ use superstep_core::run::{StreamEvent, StreamMode};
 use superstep_core::{Seq, TaskId};
 
 use crate::drive::DriveError;
-use crate::event_reader::{EventReader, LogPlace, WatchedThread};
+use crate::event_reader::{Batch, EventReader, LogPlace, WatchedThread};
 
 /// Something that happened on a thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,6 +169,8 @@ pub struct Events {
     place: LogPlace,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Event>,
+    /// Entry up to which everything was seen once these are returned: the reader leaves out what is not wanted.
+    passed: Seq,
     /// The reader, while `batch` does not own it.
     reader: Option<Box<EventReader>>,
     /// Reads further events. It owns the reader, so that this need not borrow from itself.
@@ -179,7 +181,7 @@ pub struct Events {
     has_failed: bool,
 }
 
-type NextBatch = BoxFuture<'static, (Result<VecDeque<Event>, DriveError>, Box<EventReader>)>;
+type NextBatch = BoxFuture<'static, (Result<Batch, DriveError>, Box<EventReader>)>;
 
 fn next_batch(mut reader: Box<EventReader>) -> NextBatch {
     Box::pin(async move { (reader.next_batch().await, reader) })
@@ -194,6 +196,7 @@ impl Events {
             place,
             modes: None,
             ready: VecDeque::new(),
+            passed: Seq(0),
             reader: Some(Box::new(reader)),
             batch: None,
             is_started: false,
@@ -211,6 +214,7 @@ impl Events {
             self.reader = Some(Box::new(reader));
             self.batch = None;
             self.ready.clear();
+            self.passed = Seq(0);
         }
         if let Some(reader) = &mut self.reader {
             reader.restrict(&modes);
@@ -234,6 +238,9 @@ impl Events {
                     return Poll::Ready(Ok(event));
                 }
             }
+            if self.passed > self.place.after {
+                self.place = LogPlace::after_entry(self.passed);
+            }
             self.is_started = true;
             if let Some(reader) = self.reader.take() {
                 self.batch = Some(next_batch(reader));
@@ -244,7 +251,9 @@ impl Events {
                 .expect("either it or the reader is there");
             let (batch, reader) = ready!(batch.as_mut().poll(cx));
             (self.batch, self.reader) = (None, Some(reader));
-            self.ready = batch?;
+            let batch = batch?;
+            self.ready = batch.events;
+            self.passed = batch.passed;
         }
     }
 

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use superstep_core::checkpoint::{
-    Checkpointer, Commit, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
+    Checkpointer, Commit, RESULT_KEY, RecordBatch, RecordRow, RecordWrite, Released,
+    ReleasedRecords,
 };
 use superstep_core::error::CheckpointError::Fenced;
 use superstep_core::{Epoch, TaskId};
@@ -320,6 +321,230 @@ pub(super) async fn large_records_are_kept_whole(db: &dyn Checkpointer) -> Verdi
         "it was loaded changed"
     );
     Ok(())
+}
+
+pub(super) async fn batch_is_stored(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let other = Owner::started(db, "other").await?;
+    let records: Vec<_> = (0..3)
+        .map(|n| owner.record(n, RESULT_KEY, json!(n)))
+        .collect();
+    let told = db.record_all(&batch_of(&records)).await?;
+    ensure_eq!(told, vec![None; 3], "what a batch that is new is given");
+    let mut empty = batch_of(&records);
+    empty.records.clear();
+    let nothing = db.record_all(&empty).await?;
+    ensure_eq!(nothing, Vec::new(), "what an empty batch is given");
+    ensure_eq!(
+        stored(db, &owner).await?,
+        sorted(&records),
+        "the records that are loaded"
+    );
+    ensure_eq!(
+        stored(db, &other).await?,
+        Vec::new(),
+        "the records of another thread"
+    );
+    Ok(())
+}
+
+pub(super) async fn batch_keeps_the_first_records(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let first = owner.record(5, RESULT_KEY, json!("first"));
+    let same = owner.record(1, "step", json!("same"));
+    db.record(&first).await?;
+    db.record(&same).await?;
+    let second = owner.record(5, RESULT_KEY, json!("second"));
+    let new = owner.record(3, RESULT_KEY, json!("new"));
+    let again = owner.record(3, RESULT_KEY, json!("again"));
+    // In an order that is not that of the keys, so that what is given back belongs to the right record.
+    let records = [&again, &second, &new, &same].map(RecordWrite::clone);
+    let told = db.record_all(&batch_of(&records)).await?;
+    let wanted = vec![
+        None,
+        Some(first.body.clone()),
+        Some(again.body.clone()),
+        None,
+    ];
+    ensure_eq!(told, wanted, "what the writer of a batch is given");
+    ensure_eq!(
+        stored(db, &owner).await?,
+        sorted(&[first, same, again]),
+        "the records that are loaded"
+    );
+    Ok(())
+}
+
+pub(super) async fn batch_can_be_repeated(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let records: Vec<_> = (0..4)
+        .map(|n| owner.record(n, RESULT_KEY, json!(n)))
+        .collect();
+    db.record_all(&batch_of(&records[..2])).await?;
+    for _ in 0..2 {
+        let told = db.record_all(&batch_of(&records)).await?;
+        ensure_eq!(told, vec![None; 4], "what a repeated batch is given");
+    }
+    ensure_eq!(
+        stored(db, &owner).await?,
+        sorted(&records),
+        "the records that are loaded"
+    );
+    Ok(())
+}
+
+pub(super) async fn batch_of_a_former_owner_is_fenced(db: &dyn Checkpointer) -> Verdict {
+    let mut owner = Owner::started(db, "t").await?;
+    let kept = owner.record(1, "early", json!(1));
+    db.record(&kept).await?;
+    let late = owner.record(2, "late", json!(1));
+    owner.save(db, owner.claim()).await?;
+    for records in [&[late.clone(), kept.clone()], &[kept.clone(), late]] {
+        ensure_refused!(
+            db.record_all(&batch_of(records)).await,
+            Fenced { .. },
+            "a batch of a former owner"
+        );
+    }
+    let mut later = batch_of(&[owner.record(3, "key", json!(1))]);
+    later.epoch = Epoch(9);
+    ensure_refused!(
+        db.record_all(&later).await,
+        Fenced { .. },
+        "a batch under a later epoch"
+    );
+    ensure_eq!(
+        stored(db, &owner).await?,
+        vec![row(&kept)],
+        "the records that are loaded"
+    );
+    Ok(())
+}
+
+pub(super) async fn batch_of_no_living_thread_is_fenced(db: &dyn Checkpointer) -> Verdict {
+    let mut nobody = Owner::new(&thread("nobody"));
+    nobody.head.epoch = Epoch(1);
+    let deleted = Owner::started(db, "deleted").await?;
+    db.delete(&deleted.thread).await?;
+    for owner in [&nobody, &deleted] {
+        let records = [1, 2].map(|task| owner.record(task, RESULT_KEY, json!(task)));
+        ensure_refused!(
+            db.record_all(&batch_of(&records)).await,
+            Fenced { .. },
+            "a batch of a thread that is not there"
+        );
+    }
+    ensure!(
+        db.load(&nobody.thread).await?.is_none(),
+        "a refused batch made a thread"
+    );
+    Ok(())
+}
+
+pub(super) async fn large_batches_are_kept_whole(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let body = |n: u64| match n % 100 {
+        0 => json!("x".repeat(200_000)),
+        _ => json!(n),
+    };
+    let records: Vec<_> = (0..700)
+        .map(|n| owner.record((n % 7) as u8, &format!("step {n}"), body(n)))
+        .collect();
+    let taken = owner.record(3, "step 500", json!("taken"));
+    ensure_eq!(taken.task, records[500].task, "the task of the record");
+    db.record(&taken).await?;
+    let told = db.record_all(&batch_of(&records)).await?;
+    ensure_eq!(told.len(), 700, "replies to a batch of 700 records");
+    let others: Vec<_> = (told.into_iter().enumerate())
+        .filter_map(|(n, other)| Some((n, other?)))
+        .collect();
+    ensure!(
+        others == vec![(500, taken.body.clone())],
+        "a large batch was given back another record than the one that was there"
+    );
+    let mut wanted = records;
+    wanted[500] = taken;
+    ensure!(
+        stored(db, &owner).await? == sorted(&wanted),
+        "a large batch was loaded changed"
+    );
+    Ok(())
+}
+
+pub(super) async fn racing_batches_agree(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let batches: Vec<Vec<_>> = (0..8)
+        .map(|n| {
+            let record = |task| owner.record(task, RESULT_KEY, json!({ "n": n }));
+            // Each starts with another task.
+            (0..8).map(|task| record((task + n) % 8)).collect()
+        })
+        .collect();
+    let writes: Vec<_> = batches.iter().map(|records| batch_of(records)).collect();
+    let results = join_all(writes.iter().map(|batch| db.record_all(batch))).await;
+    let kept = stored(db, &owner).await?;
+    ensure_eq!(kept.len(), 8, "records after the race");
+    for (records, told) in batches.iter().zip(results) {
+        for (record, other) in records.iter().zip(told?) {
+            let given = other.unwrap_or_else(|| record.body.clone());
+            ensure!(
+                kept.contains(&(record.task, record.key.clone(), given)),
+                "a writer in the race was given a record that is not stored"
+            );
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn crowd_of_batches_keeps_the_fenced_apart(db: &dyn Checkpointer) -> Verdict {
+    let owner = Owner::started(db, "t").await?;
+    let batches: Vec<_> = (0..30)
+        .map(|n| {
+            let record = |task| owner.record(task, &format!("step {n}"), json!(n));
+            let mut batch = batch_of(&(0..5).map(record).collect::<Vec<_>>());
+            if n % 3 == 0 {
+                batch.epoch = Epoch(9);
+            }
+            batch
+        })
+        .collect();
+    let told = join_all(batches.iter().map(|batch| db.record_all(batch))).await;
+    for (batch, told) in batches.iter().zip(told) {
+        if batch.epoch == Epoch(9) {
+            ensure_refused!(told, Fenced { .. }, "a stale batch in a crowd");
+        } else {
+            ensure_eq!(
+                told?,
+                vec![None; 5],
+                "what a sound batch's writer was given"
+            );
+        }
+    }
+    ensure_eq!(
+        stored(db, &owner).await?.len(),
+        100,
+        "records of 30 batches of 5, every third of them stale"
+    );
+    Ok(())
+}
+
+fn batch_of(records: &[RecordWrite]) -> RecordBatch {
+    let row = |record: &RecordWrite| RecordRow {
+        task: record.task,
+        key: record.key.clone(),
+        body: record.body.clone(),
+    };
+    RecordBatch {
+        thread: records[0].thread.clone(),
+        epoch: records[0].epoch,
+        records: records.iter().map(row).collect(),
+    }
+}
+
+fn sorted(records: &[RecordWrite]) -> Vec<Row> {
+    let mut rows: Vec<_> = records.iter().map(row).collect();
+    rows.sort();
+    rows
 }
 
 type Row = (TaskId, String, Vec<u8>);

@@ -9,7 +9,9 @@ mod store;
 mod test_cx;
 
 pub use cx::{Hold, NodeCx};
-pub use execute::{Execution, Output, Pulse, Receipt, Task, TaskEnd};
+pub use execute::{
+    Execution, ExecutionEnd, Output, Pulse, Receipt, Task, TaskEnd, UnrecordedResult,
+};
 pub use interrupt::Interrupt;
 pub use store::NodeStore;
 pub use test_cx::TestCx;

@@ -27,6 +27,7 @@ mod remote;
 mod run_queue;
 mod scenario;
 mod segments;
+mod shared_watching;
 mod smoke;
 mod steps;
 mod stopping;

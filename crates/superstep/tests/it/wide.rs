@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use superstep::checkpoint::{BoxFuture, CheckpointResult, Checkpointer, Memory, RecordBatch};
+use superstep::error::{CheckpointError, FailureKind};
 use superstep::graph::Siblings;
 use superstep::prelude::*;
+use superstep::{Epoch, Seq, ThreadId};
 
 use crate::kit::{Count, Log, LogUpdate, failures, memory, wrote};
 
@@ -185,4 +188,162 @@ async fn dropping_a_run_stops_every_task_wherever_it_is() {
     while ended.get() < begun {
         tokio::task::yield_now().await;
     }
+}
+
+/// Counts the calls that record results, and how many results each recorded. Each call takes a while.
+#[derive(Clone)]
+struct Recorded {
+    inner: Memory,
+    batches: Arc<std::sync::Mutex<Vec<usize>>>,
+    /// What the next calls come to before they reach the store.
+    refusals: Arc<std::sync::Mutex<Vec<CheckpointError>>>,
+    waits: Duration,
+}
+
+impl Recorded {
+    fn new(waits: Duration) -> Self {
+        Self {
+            inner: Memory::new(),
+            batches: Arc::default(),
+            refusals: Arc::default(),
+            waits,
+        }
+    }
+
+    fn batches(&self) -> Vec<usize> {
+        self.batches.lock().unwrap().clone()
+    }
+
+    fn runtime(&self) -> Runtime {
+        let runtime = Runtime::builder(self.clone());
+        runtime.retry_deadline(Duration::from_millis(1)).build()
+    }
+}
+
+impl Checkpointer for Recorded {
+    fn record_all<'a>(
+        &'a self,
+        batch: &'a RecordBatch,
+    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
+        Box::pin(async move {
+            let refusal = self.refusals.lock().unwrap().pop();
+            if let Some(refusal) = refusal {
+                return Err(refusal);
+            }
+            tokio::time::sleep(self.waits).await;
+            self.batches.lock().unwrap().push(batch.records.len());
+            self.inner.record_all(batch).await
+        })
+    }
+
+    superstep_conformance::forward! {
+        create annotate save record answer load load_at entries glance request_cancel unfinished renew threads
+        count_threads sizes interrupts overdue copy delete forget prune expire expired export import
+    }
+}
+
+fn numbers(width: u32) -> Vec<String> {
+    (0..width).map(|n| n.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_of_tasks_that_end_together_are_recorded_together() {
+    let store = Recorded::new(Duration::from_millis(5));
+    // They wait, so each has a task of its own, and all of them are woken at once.
+    let graph = wide(200, |n: u32, _: NodeCx| async move {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok::<_, NodeError>(wrote(n.to_string()))
+    });
+    let thread = store.runtime().thread(&graph, "t").unwrap();
+    let done = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(done.state.ran, numbers(200));
+    let batches = store.batches();
+    assert_eq!(batches.iter().sum::<usize>(), 200);
+    assert!(batches.len() <= 4, "{batches:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_ends_alone_is_recorded_at_once() {
+    let store = Recorded::new(Duration::ZERO);
+    let begun = tokio::time::Instant::now();
+    let graph = wide(20, |n: u32, _: NodeCx| async move {
+        tokio::time::sleep(Duration::from_millis(u64::from(n) * 100)).await;
+        Ok::<_, NodeError>(wrote(n.to_string()))
+    });
+    let thread = store.runtime().thread(&graph, "t").unwrap();
+    let done = thread.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(done.state.ran, numbers(20));
+    assert_eq!(store.batches(), vec![1; 20]);
+    let took = begun.elapsed();
+    assert!(took < Duration::from_millis(2_000), "{took:?}");
+}
+
+#[tokio::test]
+async fn a_result_counts_once_the_store_has_acknowledged_it() {
+    let store = Recorded::new(Duration::from_secs(3_600));
+    let ended = Count::default();
+    let graph = wide(20, {
+        let ended = ended.clone();
+        move |n: u32, _: NodeCx| {
+            let ended = ended.clone();
+            async move {
+                ended.up();
+                Ok::<_, NodeError>(wrote(n.to_string()))
+            }
+        }
+    });
+    let runtime = store.runtime();
+    let thread = runtime.thread(&graph, "t").unwrap();
+    let running = thread.start(LogUpdate::default());
+    let waited = tokio::time::timeout(Duration::from_millis(200), running).await;
+    assert!(
+        waited.is_err(),
+        "a superstep ended whose results are not stored"
+    );
+    assert_eq!(ended.get(), 20);
+    let id = ThreadId::new("t").unwrap();
+    let entries = store.inner.entries(&id, Seq(0), 100).await.unwrap();
+    assert_eq!(entries.len(), 2, "the input and the first superstep");
+}
+
+#[tokio::test]
+async fn a_batch_that_the_store_does_not_answer_fails_its_tasks() {
+    let store = Recorded::new(Duration::ZERO);
+    let refusal = || CheckpointError::store("out of reach");
+    *store.refusals.lock().unwrap() = vec![refusal()];
+    let graph = wide(1, |_: u32, _: NodeCx| async move {
+        Ok::<_, NodeError>(wrote("one"))
+    });
+    let other = wide(20, |n: u32, _: NodeCx| async move {
+        Ok::<_, NodeError>(wrote(n.to_string()))
+    });
+    let runtime = store.runtime();
+    // A lone task has no siblings that it could wait for, so its result is not recorded.
+    let alone = runtime.thread(&graph, "alone").unwrap();
+    let done = alone.start(LogUpdate::default()).await.unwrap();
+    assert_eq!(done.outcome, Outcome::Finished);
+    let thread = runtime.thread(&other, "t").unwrap();
+    let stopped = thread.start(LogUpdate::default()).await.unwrap();
+    let failed = failures(&stopped);
+    assert!(!failed.is_empty());
+    let is_of_record = |(_, kind): &(String, FailureKind)| *kind == FailureKind::RecordFailed;
+    assert!(failed.iter().all(is_of_record), "{failed:?}");
+    let done = thread.resume().await.unwrap();
+    assert_eq!(done.state.ran, numbers(20));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_fenced_stops_the_run() {
+    let store = Recorded::new(Duration::ZERO);
+    let id = ThreadId::new("t").unwrap();
+    *store.refusals.lock().unwrap() = vec![CheckpointError::Fenced {
+        thread: id,
+        epoch: Epoch(1),
+    }];
+    let graph = wide(20, |n: u32, _: NodeCx| async move {
+        Ok::<_, NodeError>(wrote(n.to_string()))
+    });
+    let thread = store.runtime().thread(&graph, "t").unwrap();
+    let fenced = thread.start(LogUpdate::default()).await.unwrap_err();
+    assert_eq!(fenced.code(), "checkpoint-fenced");
 }
