@@ -2,9 +2,8 @@
 
 pub use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordBatch, RecordWrite,
-    Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, SizeQuery,
+    SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -12,9 +11,8 @@ pub use superstep_core::{Epoch, Seq, TaskId, ThreadId, Timestamp};
 /// `inner` does. With `through`, each goes through a method of that name, which is given the work and may do something
 /// before it, after it, or instead of it.
 ///
-/// An operation that is neither written nor named does not compile, so nobody forgets one that is new. The exceptions are
-/// `answer_and_load` and `record_all`: without either, they are the `answer` and the `load` of the wrapper, and its `record` for
-/// each record.
+/// An operation that is neither written nor named does not compile, so nobody forgets one that is new. The exception is
+/// `answer_and_load`, which without either is the `answer` and the `load` of the wrapper.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,12 +74,6 @@ macro_rules! forward {
     };
     (@record $($hook:ident)?) => {
         $crate::forward! { @method $($hook)?, record(record: &'a $crate::forward::RecordWrite) -> Vec<u8> }
-    };
-    (@record_all $($hook:ident)?) => {
-        $crate::forward! {
-            @method $($hook)?,
-            record_all(batch: &'a $crate::forward::RecordBatch) -> Vec<Option<Vec<u8>>>
-        }
     };
     (@answer $($hook:ident)?) => {
         $crate::forward! {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use superstep_core::checkpoint::{
     Answer, Archive, ArchivedAnswer, ArchivedListing, AskedRow, BoxFuture, CheckpointResult,
     Checkpointer, Commit, ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow,
-    Listing, Loaded, Metadata, NewThread, OverdueCursor, Page, RecordBatch, RecordRow, RecordWrite,
-    Saved, SizeQuery, SizeRow, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery,
+    Listing, Loaded, Metadata, NewThread, OverdueCursor, Page, RecordRow, RecordWrite, Saved,
+    SizeQuery, SizeRow, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery,
     ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
@@ -330,23 +330,6 @@ fn show_saved(reader: &Reader<'_>, thread: &ThreadId, saved: &Saved) -> Opened<S
     Ok(shown)
 }
 
-/// Returns for each record the stored one, if it is another: it may be the same under an older key.
-fn show_others(
-    reader: &Reader<'_>,
-    batch: &RecordBatch,
-    others: &[Option<Vec<u8>>],
-) -> Opened<Vec<Option<Vec<u8>>>> {
-    let show = |(row, other): (&RecordRow, &Option<Vec<u8>>)| -> Opened<Option<Vec<u8>>> {
-        let Some(other) = other else {
-            return Ok(None);
-        };
-        let place = BodyPlace::record(&batch.thread, row.task, &row.key);
-        let shown = place.show(reader, other)?;
-        Ok((shown != row.body).then_some(shown))
-    };
-    batch.records.iter().zip(others).map(show).collect()
-}
-
 fn show_records(
     reader: &Reader<'_>,
     thread: &ThreadId,
@@ -530,31 +513,6 @@ impl Checkpointer for EncryptedCheckpointer {
             }
             let show = |reader: &Reader<'_>| place.show(reader, &stored);
             Ok(self.encryption.read(record.thread.tenant(), show).await?)
-        })
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(async move {
-            let (thread, tenant) = (&batch.thread, batch.thread.tenant());
-            let keys = self.encryption.keys_to_write(tenant).await?;
-            let hide = |row: &RecordRow| RecordRow {
-                body: BodyPlace::record(thread, row.task, &row.key).hide(&keys, &row.body),
-                ..row.clone()
-            };
-            let hidden = RecordBatch {
-                thread: thread.clone(),
-                epoch: batch.epoch,
-                records: batch.records.iter().map(hide).collect(),
-            };
-            let others = self.inner.record_all(&hidden).await?;
-            if others.iter().all(Option::is_none) {
-                return Ok(others);
-            }
-            let show = |reader: &Reader<'_>| show_others(reader, batch, &others);
-            Ok(self.encryption.read(tenant, show).await?)
         })
     }
 

@@ -87,9 +87,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordBatch,
-    RecordWrite, Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::{NodeCache, RequestQueue, RequestRow};
 #[cfg(doc)]
@@ -275,13 +274,6 @@ impl Checkpointer for Postgres {
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(async move { Ok(self.records.record(record).await?) })
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(async move { Ok(self.records.record_all(batch).await?) })
     }
 
     fn answer<'a>(

@@ -26,10 +26,11 @@
 //! whose statement started before the claim would get through.) The lock is a mark in the row, flushed with the records.
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::{Arc, Mutex};
 
 use superstep_core::__private::lock;
-use superstep_core::checkpoint::{RecordBatch, RecordRow, RecordWrite};
+use superstep_core::checkpoint::RecordWrite;
 use superstep_core::{Epoch, ThreadId};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -51,30 +52,19 @@ pub(crate) struct Records {
 struct RecordQueue {
     places: Arc<Places>,
     /// Waiting records. A lane exists exactly as long as its writer, so it may be empty.
-    lanes: Mutex<HashMap<Lane, VecDeque<QueuedRecords>>>,
+    lanes: Mutex<HashMap<Lane, VecDeque<QueuedRecord>>>,
 }
 
 /// Records that can share a statement.
 type Lane = (ThreadId, Epoch);
 
-/// Records of one call, and the channel to their caller.
-struct QueuedRecords {
-    records: Vec<QueuedRecord>,
-    answer: oneshot::Sender<Others>,
-}
-
+/// A record, and the channel to its caller.
 struct QueuedRecord {
     task: Id,
     key: String,
     body: Vec<u8>,
+    answer: oneshot::Sender<Result<Vec<u8>, Fault>>,
 }
-
-/// For each record, the stored one if it is another.
-type Others = Result<Vec<Option<Vec<u8>>>, Fault>;
-
-/// What became of a record: the stored one, if it is another. `None` if the thread has another owner, or the record was released
-/// meanwhile.
-type Written = Option<Option<Vec<u8>>>;
 
 impl Records {
     pub(crate) fn new(places: Arc<Places>) -> Self {
@@ -87,45 +77,18 @@ impl Records {
 
     /// Stores a record unless there is one, and returns the stored one.
     pub(crate) async fn record(&self, record: &RecordWrite) -> Result<Vec<u8>, Fault> {
+        let (answer, answered) = oneshot::channel();
         let asked = QueuedRecord {
             task: Id(record.task.to_bytes()),
             key: record.key.clone(),
             body: record.body.clone(),
+            answer,
         };
         let lane = (record.thread.clone(), record.epoch);
-        let others = self.queue(lane, vec![asked]).await;
-        let other = others.unwrap_or(Err(PostgresError::Unsent.into()))?.pop();
-        Ok(other.flatten().unwrap_or_else(|| record.body.clone()))
-    }
-
-    /// Stores the records of a batch that do not exist, and returns for each the stored one if it is another.
-    pub(crate) async fn record_all(&self, batch: &RecordBatch) -> Others {
-        let asked = |record: &RecordRow| QueuedRecord {
-            task: Id(record.task.to_bytes()),
-            key: record.key.clone(),
-            body: record.body.clone(),
-        };
-        let mut records: VecDeque<_> = batch.records.iter().map(asked).collect();
-        let mut answers = Vec::new();
-        // All of them are queued before the first is awaited, so statements follow each other without a pause.
-        while !records.is_empty() {
-            let lane = (batch.thread.clone(), batch.epoch);
-            answers.push(self.queue(lane, statement_of(&mut records)));
-        }
-        let mut others = Vec::with_capacity(batch.records.len());
-        for answer in answers {
-            others.extend(answer.await.unwrap_or(Err(PostgresError::Unsent.into()))?);
-        }
-        Ok(others)
-    }
-
-    /// Queues records, which must fit into one statement.
-    fn queue(&self, lane: Lane, records: Vec<QueuedRecord>) -> oneshot::Receiver<Others> {
-        let (answer, answered) = oneshot::channel();
-        if let Some(writer) = self.desk.put(lane, QueuedRecords { records, answer }) {
+        if let Some(writer) = self.desk.put(lane, asked) {
             self.start(writer);
         }
-        answered
+        answered.await.unwrap_or(Err(PostgresError::Unsent.into()))
     }
 
     fn start(&self, writer: Writer) {
@@ -137,8 +100,8 @@ impl Records {
 }
 
 impl RecordQueue {
-    /// Enqueues records. Returns a writer to start if their lane has none yet.
-    fn put(self: &Arc<Self>, lane: Lane, asked: QueuedRecords) -> Option<Writer> {
+    /// Enqueues a record. Returns a writer to start if its lane has none yet.
+    fn put(self: &Arc<Self>, lane: Lane, asked: QueuedRecord) -> Option<Writer> {
         let mut lanes = lock(&self.lanes);
         if let Some(waiting) = lanes.get_mut(&lane) {
             waiting.push_back(asked);
@@ -163,14 +126,14 @@ struct Writer {
 
 impl Writer {
     async fn write_all(mut self) {
-        while let Some(batch) = self.next_batch() {
-            let stored = self.write(&batch).await;
+        while let Some(mut batch) = self.next_batch() {
+            let stored = self.write(&mut batch).await;
             self.tell(batch, stored);
         }
     }
 
     /// Takes the next batch. If there is none it closes the lane, under the same lock, so no request can wait in it forever.
-    fn next_batch(&mut self) -> Option<Vec<QueuedRecords>> {
+    fn next_batch(&mut self) -> Option<Vec<QueuedRecord>> {
         let mut lanes = lock(&self.desk.lanes);
         let batch = lanes.get_mut(&self.lane).map(batch_of).unwrap_or_default();
         if batch.is_empty() {
@@ -181,17 +144,16 @@ impl Writer {
         Some(batch)
     }
 
-    /// Stores the records that do not exist.
-    async fn write(&self, batch: &[QueuedRecords]) -> Result<Vec<Written>, Fault> {
+    /// Stores the records that do not exist, and returns the stored body of each; `None` if the thread has another owner now.
+    async fn write(&self, batch: &mut [QueuedRecord]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
         let (places, (thread, epoch)) = (&self.desk.places, &self.lane);
-        let records: Vec<_> = batch.iter().flat_map(|asked| &asked.records).collect();
         let Some(place) = places.find(thread).await? else {
-            return Ok(vec![None; records.len()]);
+            return Ok(vec![None; batch.len()]);
         };
         let (tenant, name, epoch) = (thread.tenant(), thread.name(), number(epoch.0));
-        let tasks: Vec<Id> = records.iter().map(|record| record.task).collect();
-        let keys: Vec<&[u8]> = records.iter().map(|record| record.key.as_bytes()).collect();
-        let bodies: Vec<&[u8]> = records.iter().map(|record| &record.body[..]).collect();
+        let tasks: Vec<Id> = batch.iter().map(|asked| asked.task).collect();
+        let keys: Vec<&[u8]> = batch.iter().map(|asked| asked.key.as_bytes()).collect();
+        let bodies: Vec<&[u8]> = batch.iter().map(|asked| &asked.body[..]).collect();
         let params: Params<'_> = &[&tenant, &name, &place.id, &epoch, &tasks, &keys, &bodies];
         let rows = places
             .pool
@@ -199,34 +161,25 @@ impl Writer {
             .await?;
         let Some(row) = rows.first() else {
             places.forget(thread);
-            return Ok(vec![None; records.len()]);
+            return Ok(vec![None; batch.len()]);
         };
-        if count(row, 0) == records.len() as u64 {
-            return Ok(vec![Some(None); records.len()]);
+        if count(row, 0) == batch.len() as u64 {
+            let own = |asked: &mut QueuedRecord| Some(mem::take(&mut asked.body));
+            return Ok(batch.iter_mut().map(own).collect());
         }
         // Some records existed, perhaps only since this statement started: it does not see those, but the next one does.
         let params: Params<'_> = &[&place.id, &tasks, &keys];
         let rows = places.pool.read(&place.address(RECORDED), params).await?;
-        let stored = rows.iter().map(|row| row.get::<_, Option<Vec<u8>>>(0));
-        let written = records.iter().zip(stored).map(|(record, stored)| {
-            let stored = stored?;
-            Some((stored != record.body).then_some(stored))
-        });
-        Ok(written.collect())
+        Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
-    fn tell(&self, batch: Vec<QueuedRecords>, written: Result<Vec<Written>, Fault>) {
+    fn tell(&self, batch: Vec<QueuedRecord>, stored: Result<Vec<Option<Vec<u8>>>, Fault>) {
         let (thread, epoch) = &self.lane;
-        let answers: Vec<Others> = match written {
-            Ok(written) => {
-                let mut written = written.into_iter();
-                let of_call = |asked: &QueuedRecords| {
-                    let others: Option<Vec<_>> =
-                        written.by_ref().take(asked.records.len()).collect();
-                    others.ok_or_else(|| fenced(thread, *epoch))
-                };
-                batch.iter().map(of_call).collect()
-            }
+        let answers: Vec<Result<Vec<u8>, Fault>> = match stored {
+            Ok(stored) => stored
+                .into_iter()
+                .map(|body| body.ok_or_else(|| fenced(thread, *epoch)))
+                .collect(),
             Err(fault) => {
                 let each = fault.shared_by(batch.len()).into_iter();
                 each.map(Err).collect()
@@ -249,35 +202,19 @@ impl Drop for Writer {
     }
 }
 
-/// Takes the records of the first call, and those of as many after it as fit.
-fn batch_of(waiting: &mut VecDeque<QueuedRecords>) -> Vec<QueuedRecords> {
+/// Takes the first record, and as many after it as fit.
+fn batch_of(waiting: &mut VecDeque<QueuedRecord>) -> Vec<QueuedRecord> {
     let mut batch = Vec::new();
-    let (mut count, mut bytes) = (0, 0);
+    let mut bytes = 0;
     while let Some(next) = waiting.front() {
-        let of_call: usize = next.records.iter().map(QueuedRecord::bytes).sum();
-        let fits = count + next.records.len() <= BATCH_MAX && bytes + of_call <= BATCH_BYTES_MAX;
+        let fits = batch.len() < BATCH_MAX && bytes + next.bytes() <= BATCH_BYTES_MAX;
         if !batch.is_empty() && !fits {
             break;
         }
-        (count, bytes) = (count + next.records.len(), bytes + of_call);
+        bytes += next.bytes();
         batch.extend(waiting.pop_front());
     }
     batch
-}
-
-/// Takes the first record, and as many after it as fit into one statement.
-fn statement_of(records: &mut VecDeque<QueuedRecord>) -> Vec<QueuedRecord> {
-    let mut taken = Vec::new();
-    let mut bytes = 0;
-    while let Some(next) = records.front() {
-        let fits = taken.len() < BATCH_MAX && bytes + next.bytes() <= BATCH_BYTES_MAX;
-        if !taken.is_empty() && !fits {
-            break;
-        }
-        bytes += next.bytes();
-        taken.extend(records.pop_front());
-    }
-    taken
 }
 
 impl QueuedRecord {
@@ -287,7 +224,7 @@ impl QueuedRecord {
 }
 
 /// Sorted, so of two batches with the same keys (one is a retry while the server still runs the first) one waits for the
-/// other instead of deadlocking. The same key twice in a batch is a conflict like any other; the number lets the first one win.
+/// other instead of deadlocking. The same key twice in a batch is a conflict like any other.
 const RECORD: &str = "
     WITH head AS MATERIALIZED (
         SELECT id FROM @thread
@@ -296,8 +233,8 @@ const RECORD: &str = "
     entry AS (
         INSERT INTO @record (thread, task, key, body)
         SELECT head.id, r.task, r.key, r.body
-        FROM head, unnest($5::uuid[], $6::bytea[], $7::bytea[]) WITH ORDINALITY AS r (task, key, body, n)
-        ORDER BY r.task, r.key, r.n
+        FROM head, unnest($5::uuid[], $6::bytea[], $7::bytea[]) AS r (task, key, body)
+        ORDER BY r.task, r.key
         ON CONFLICT DO NOTHING RETURNING 1)
     SELECT (SELECT count(*) FROM entry) FROM head";
 

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, params};
 use superstep_core::checkpoint::{
-    Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordBatch, RecordWrite, Released,
-    ReleasedRecords, Saved, Status, UnseenAnswers,
+    Answer, AnswerBody, AskedRow, Commit, Head, RESULT_KEY, RecordWrite, Released, ReleasedRecords,
+    Saved, Status, UnseenAnswers,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -372,78 +372,14 @@ pub(crate) fn record(
     if insert_record(connection, thread, &record)? {
         return Ok(record.body);
     }
-    let stored = connection.prepare_cached(RECORDED)?.query_row(
-        params![stand.id, record.task.to_bytes(), record.key],
-        |row| row.get(0),
-    );
+    let stored = connection
+        .prepare_cached("SELECT body FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3")?
+        .query_row(
+            params![stand.id, record.task.to_bytes(), record.key],
+            |row| row.get(0),
+        );
     Ok(stored?)
 }
-
-/// Stores the records of a batch that do not exist, and returns for each the stored one if it is another. The fence is compared
-/// once: the transaction holds the write lock, so it stays true.
-pub(crate) fn record_all(
-    connection: &Connection,
-    numbers: &Numbers,
-    batch: &RecordBatch,
-) -> Result<Vec<Option<Vec<u8>>>, Fault> {
-    let thread = match owned_number(connection, numbers, batch)? {
-        Some(thread) => thread,
-        // The number was unknown or wrong, or the thread has another owner.
-        None => {
-            let owned = read::stand(connection, &batch.thread)?
-                .filter(|stand| stand.is_living() && stand.head.epoch == batch.epoch);
-            let Some(stand) = owned else {
-                return Err(fenced(&batch.thread, batch.epoch));
-            };
-            numbers.learn(&batch.thread, &stand)
-        }
-    };
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO record (thread, task, key, body) VALUES (?1, ?2, ?3, ?4)",
-    )?;
-    let mut select = None;
-    let mut others = Vec::with_capacity(batch.records.len());
-    for record in &batch.records {
-        let task = record.task.to_bytes();
-        if insert.execute(params![thread.id, task, record.key, record.body])? > 0 {
-            others.push(None);
-            continue;
-        }
-        let select = match &mut select {
-            Some(select) => select,
-            none => none.insert(connection.prepare_cached(RECORDED)?),
-        };
-        let stored: Vec<u8> =
-            select.query_row(params![thread.id, task, record.key], |row| row.get(0))?;
-        others.push((stored != record.body).then_some(stored));
-    }
-    Ok(others)
-}
-
-/// Returns the remembered number of a thread if the thread is at the batch's epoch.
-fn owned_number(
-    connection: &Connection,
-    numbers: &Numbers,
-    batch: &RecordBatch,
-) -> rusqlite::Result<Option<ThreadNumber>> {
-    let Some(thread) = numbers.get(&batch.thread) else {
-        return Ok(None);
-    };
-    let is_owned = connection
-        .prepare_cached(
-            "SELECT 1 FROM thread WHERE id = ?1 AND tenant = ?2 AND name = ?3 AND epoch = ?4 AND status <> ?5",
-        )?
-        .exists(params![
-            thread.id,
-            thread.tenant,
-            batch.thread.name(),
-            number(batch.epoch.0),
-            Status::Deleted as u8,
-        ])?;
-    Ok(is_owned.then_some(thread))
-}
-
-const RECORDED: &str = "SELECT body FROM record WHERE thread = ?1 AND task = ?2 AND key = ?3";
 
 /// Inserts a record, unless there is one under its key, or the thread is not the owner's.
 fn insert_record(

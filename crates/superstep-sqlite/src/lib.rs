@@ -73,9 +73,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordBatch,
-    RecordWrite, Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    History, InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::driver::NodeCache;
 #[cfg(doc)]
@@ -318,16 +317,6 @@ impl Checkpointer for Sqlite {
         let (record, numbers) = (record.clone(), self.numbers.clone());
         let store = move |db: &_| commit::record(db, &numbers, record);
         Box::pin(async move { Ok(self.ask(None, Setting::Statement, store).await?) })
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        let (who, numbers) = (Some(batch.thread.clone()), self.numbers.clone());
-        let batch = batch.clone();
-        let store = move |db: &_| commit::record_all(db, &numbers, &batch);
-        Box::pin(async move { Ok(self.ask(who, Setting::Transaction, store).await?) })
     }
 
     fn answer<'a>(

@@ -1,25 +1,21 @@
 //! Reads the events of a thread: the stored log, then live messages.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use superstep_core::checkpoint::StoredBody;
+use superstep_core::checkpoint::format::{Change, Entry};
 use superstep_core::driver::LiveEvent;
 use superstep_core::graph::Definition;
-use superstep_core::run::{
-    LiveFilter, LiveVerdict, LogFollower, StreamEvent, StreamEventBody, StreamMode,
-};
+use superstep_core::run::{LiveFilter, LiveVerdict, LogFollower, StreamMode};
 use superstep_core::{Seq, ThreadId};
-use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::drive::{DriveError, LocalDriver};
 use crate::events::{Event, EventId};
 use crate::live_bus::{LiveDelivery, LiveMessage, Subscription};
 use crate::retrying_checkpointer::RetryingCheckpointer;
-use crate::shared_log::{FollowedEntry, Found, Member, StatesWanted};
 
 /// Reads the log of a thread and listens to its live messages.
 pub(crate) struct EventReader {
@@ -30,17 +26,8 @@ pub(crate) struct EventReader {
     seen: Option<EventId>,
     /// Entry up to which to read the log now; `None` to read to its end.
     upto: Option<Seq>,
-    /// Follows the log while this reads by itself.
     watch: Option<LogFollower>,
-    /// Share of the log that other watchers read too.
-    shared: Option<Member>,
-    /// The last entry that this read by itself. The shared log that has it is of the same history.
-    last: Option<StoredBody>,
-    /// How often there was a shared log to join, and this had read further, or not as far.
-    missed: u32,
     ready: VecDeque<Event>,
-    /// Whether entries were read since the last batch.
-    has_read: bool,
     /// Live events from before this watcher subscribed, held back until the log is read.
     before: Option<Vec<LiveEvent>>,
     /// What the bus had for this watcher when it was first asked for an event; see [`EventReader::take_waiting`].
@@ -50,25 +37,6 @@ pub(crate) struct EventReader {
     driver: LocalDriver,
     /// Modes that the watcher wants; `None` for all. The states of others are not encoded.
     modes: Option<BTreeSet<StreamMode>>,
-    /// When to look into the log if the bus is silent. Set again only when it fires, because setting a timer is expensive.
-    next_poll: Option<Pin<Box<Sleep>>>,
-    /// When the bus last delivered a message.
-    heard: Instant,
-}
-
-/// What was read at once.
-pub(crate) struct Batch {
-    /// May be empty: entries can hold nothing that is wanted.
-    pub(crate) events: VecDeque<Event>,
-    /// Entry up to which the log was read.
-    pub(crate) passed: Seq,
-}
-
-/// Entries that were read and not taken yet.
-enum Fetched {
-    /// By all watchers of the thread.
-    Shared(Vec<Arc<FollowedEntry>>),
-    Own(Vec<StoredBody>),
 }
 
 /// A thread, and what reads it.
@@ -118,8 +86,6 @@ enum Waiting {
 
 /// Number of entries read at once.
 const BATCH: u32 = 64;
-/// How often a watcher tries to meet others at one entry before it shares its own log.
-const MISSED_MAX: u32 = 3;
 /// Longest time for which an entry of another process may go unnoticed if the bus does not announce those.
 const POLL: Duration = Duration::from_millis(250);
 /// The same if the bus does announce them: announcements may be lost.
@@ -141,18 +107,12 @@ impl EventReader {
             seen: place.seen,
             upto: None,
             watch: None,
-            shared: None,
-            last: None,
-            missed: 0,
             ready: VecDeque::new(),
-            has_read: false,
             before: None,
             waiting: Waiting::Unread,
             live_filter: LiveFilter::default(),
             live_messages,
             modes: None,
-            next_poll: None,
-            heard: Instant::now(),
         }
     }
 
@@ -160,43 +120,27 @@ impl EventReader {
     pub(crate) fn restrict(&mut self, modes: &BTreeSet<StreamMode>) {
         self.modes = Some(modes.clone());
         self.watch = self.watch.take().map(|watch| watch.with_states_of(modes));
-        let states = self.states_wanted();
-        self.shared
-            .take_if(|shared| shared.log().states() != states);
-    }
-
-    fn states_wanted(&self) -> StatesWanted {
-        let wants = |mode| {
-            self.modes
-                .as_ref()
-                .is_none_or(|modes| modes.contains(&mode))
-        };
-        StatesWanted {
-            values: wants(StreamMode::Values),
-            checkpoints: wants(StreamMode::Checkpoints),
-        }
     }
 
     fn store(&self) -> &RetryingCheckpointer {
         self.driver.store()
     }
 
-    /// Returns the next events, waiting for entries or live events if necessary.
-    pub(crate) async fn next_batch(&mut self) -> Result<Batch, DriveError> {
+    /// Returns the next events, at least one, waiting for them if necessary.
+    pub(crate) async fn next_batch(&mut self) -> Result<VecDeque<Event>, DriveError> {
         if matches!(self.waiting, Waiting::Unread) {
             self.take_waiting();
         }
         loop {
-            if std::mem::take(&mut self.has_read) || !self.ready.is_empty() {
-                return Ok(Batch {
-                    events: std::mem::take(&mut self.ready),
-                    passed: self.after,
-                });
+            if !self.ready.is_empty() {
+                return Ok(std::mem::take(&mut self.ready));
             }
             match self.read_between_live().await {
                 Ok(false) => {}
                 Ok(true) => continue,
-                Err(error) => return Err(error),
+                Err(error) if self.ready.is_empty() => return Err(error),
+                // What was read before the error comes first. The next read fails again.
+                Err(_) => continue,
             }
             if let Waiting::Held(events, seq) = std::mem::replace(&mut self.waiting, Waiting::Shown)
             {
@@ -208,46 +152,21 @@ impl EventReader {
                 self.catch_up().await?;
                 continue;
             }
-            match self.next_message().await {
-                Some(LiveDelivery::Now(LiveMessage::Live(event))) => self.show(event),
+            let poll = match self.live_messages.hears_all() {
+                true => POLL_RARELY,
+                false => POLL,
+            };
+            match tokio::time::timeout(poll, self.live_messages.next()).await {
+                Ok(LiveDelivery::Now(LiveMessage::Live(event))) => self.show(event),
                 // Up to this entry and not further: what nodes showed live comes before what was stored after it.
-                Some(LiveDelivery::Now(LiveMessage::Entry(seq))) => self.upto = Some(seq),
+                Ok(LiveDelivery::Now(LiveMessage::Entry(seq))) => self.upto = Some(seq),
                 // The log decides which of them still count.
-                Some(LiveDelivery::Before(events)) => {
+                Ok(LiveDelivery::Before(events)) => {
                     self.before = Some(events);
                     self.upto = None;
                 }
                 // The bus lost messages, or was silent for a while: the store has everything.
-                Some(LiveDelivery::Missed) | None => self.upto = None,
-            }
-        }
-    }
-
-    /// Returns the next message of the bus; `None` if it was silent for so long that the log is to be read.
-    async fn next_message(&mut self) -> Option<LiveDelivery> {
-        let poll = match self.live_messages.hears_all() {
-            true => POLL_RARELY,
-            false => POLL,
-        };
-        let begun = Instant::now();
-        let next_poll = self
-            .next_poll
-            .get_or_insert_with(|| Box::pin(sleep_until(begun + poll)));
-        loop {
-            tokio::select! {
-                biased;
-                delivery = self.live_messages.next() => {
-                    self.heard = Instant::now();
-                    return Some(delivery);
-                }
-                () = &mut *next_poll => {
-                    let due = self.heard + poll;
-                    let is_due = due <= Instant::now();
-                    next_poll.as_mut().reset(if is_due { Instant::now() + poll } else { due });
-                    if is_due {
-                        return None;
-                    }
-                }
+                Ok(LiveDelivery::Missed) | Err(_) => self.upto = None,
             }
         }
     }
@@ -298,13 +217,11 @@ impl EventReader {
 
     /// Once the log is read, shows what tasks that still run showed before this watcher subscribed.
     async fn catch_up(&mut self) -> Result<(), DriveError> {
-        let shared = self.shared.as_ref();
-        let shared = shared.and_then(|shared| shared.log().under_way_at(self.after));
-        let under_way = match (shared, &self.watch) {
-            (Some(under_way), _) => under_way,
-            (None, Some(watch)) => watch.under_way(),
-            (None, None) => self.begin(self.after).await?.under_way(),
-        };
+        if self.watch.is_none() {
+            self.watch = Some(self.begin().await?);
+        }
+        let under_way = self.watch.as_ref().map(LogFollower::under_way);
+        let under_way = under_way.unwrap_or_default();
         for event in self.before.take().unwrap_or_default() {
             if under_way.contains(&event.task) {
                 self.show(event);
@@ -321,171 +238,78 @@ impl EventReader {
 
     /// Reads the next batch of entries, up to `upto`. Returns false if there was none.
     async fn read(&mut self) -> Result<bool, DriveError> {
-        let entries = self.store_entries().await?;
-        self.take_all(Fetched::Own(entries)).await
+        let entries = self.entries().await?;
+        self.take_all(&entries).await
     }
 
-    /// Does what [`read`](Self::read) does, together with the other watchers of the thread. If there is no limit, the bus says where
-    /// it is: what was stored while the log was read comes after what its nodes showed.
+    /// Does what [`read`](Self::read) does. If there is no limit, the bus says where it is: what was stored while the log was read
+    /// comes after what its nodes showed.
     async fn read_between_live(&mut self) -> Result<bool, DriveError> {
         let is_limited = self.upto.is_some();
-        self.join();
-        let mut fetched = self.fetch().await?;
+        let mut entries = self.entries().await?;
         if !is_limited && self.before.is_none() && matches!(self.waiting, Waiting::Shown) {
             self.take_waiting();
             if let Some(upto) = self.upto {
-                match &mut fetched {
-                    Fetched::Shared(entries) => entries.retain(|entry| entry.seq <= upto),
-                    Fetched::Own(entries) => entries.retain(|stored| stored.seq <= upto),
-                }
+                entries.retain(|stored| stored.seq <= upto);
             }
         }
-        self.take_all(fetched).await
-    }
-
-    /// Shares the log with other watchers, if this one is in the same history.
-    fn join(&mut self) {
-        let Some(last) = &self.last else { return };
-        if self.shared.is_some() || self.watch.is_none() {
-            return;
-        }
-        let of = (&self.graph, &self.thread, self.states_wanted());
-        let creates = self.missed >= MISSED_MAX;
-        let logs = self.driver.shared_logs();
-        self.shared = logs.join(of, last, &mut self.watch, creates);
-        match self.shared {
-            Some(_) => (self.last, self.missed) = (None, 0),
-            None => self.missed += 1,
-        }
+        self.take_all(&entries).await
     }
 
     /// Returns the next batch of entries, up to `upto`.
-    async fn fetch(&mut self) -> Result<Fetched, DriveError> {
-        if let Some(shared) = &self.shared {
-            let log = shared.log();
-            loop {
-                let wanted = self.wanted();
-                if wanted == 0 {
-                    return Ok(Fetched::Shared(Vec::new()));
-                }
-                match log.after(self.after, wanted as usize) {
-                    Found::Entries(entries) => return Ok(Fetched::Shared(entries)),
-                    Found::Lost => break,
-                    Found::End => {}
-                }
-                if let Some(_turn) = log.turn().await {
-                    let entries = self.store_entries().await?;
-                    let is_end = entries.is_empty();
-                    let followed = log.follow(self.after, entries)?;
-                    if is_end || !followed.is_empty() {
-                        return Ok(Fetched::Shared(followed));
-                    }
-                    // The shared log ended meanwhile, or went on without this watcher.
-                    break;
-                }
-            }
-            self.shared = None;
+    async fn entries(&self) -> Result<Vec<StoredBody>, DriveError> {
+        let wanted = match self.upto {
+            Some(upto) => upto.0.saturating_sub(self.after.0).min(u64::from(BATCH)),
+            None => u64::from(BATCH),
+        };
+        if wanted == 0 {
+            return Ok(Vec::new());
         }
-        Ok(Fetched::Own(self.store_entries().await?))
+        let limit = u32::try_from(wanted).unwrap_or(BATCH);
+        let entries = self.store().entries(&self.thread, self.after, limit);
+        Ok(entries.await?)
     }
 
-    /// Returns how many entries to read, up to `upto`.
-    fn wanted(&self) -> u32 {
-        let left = self.upto.map(|upto| upto.0.saturating_sub(self.after.0));
-        left.map_or(BATCH, |left| {
-            u32::try_from(left).unwrap_or(BATCH).min(BATCH)
-        })
-    }
-
-    /// Reads the next batch of entries from the store, up to `upto`.
-    async fn store_entries(&self) -> Result<Vec<StoredBody>, DriveError> {
-        match self.wanted() {
-            0 => Ok(Vec::new()),
-            limit => Ok((self.store().entries(&self.thread, self.after, limit)).await?),
+    async fn take_all(&mut self, entries: &[StoredBody]) -> Result<bool, DriveError> {
+        for stored in entries {
+            self.take(stored).await?;
         }
-    }
-
-    /// Returns false if there was no entry.
-    async fn take_all(&mut self, fetched: Fetched) -> Result<bool, DriveError> {
-        let before = self.after;
-        match fetched {
-            Fetched::Shared(entries) => {
-                for entry in entries {
-                    for event in &entry.events {
-                        if self.wants(event) {
-                            self.ready.push_back(Event::Logged(event.clone()));
-                        }
-                    }
-                    self.after = entry.seq;
-                    // The next read starts from a snapshot.
-                    self.shared.take_if(|_| entry.forks);
-                }
-            }
-            Fetched::Own(entries) => {
-                for stored in entries {
-                    match self.take(stored).await {
-                        // What was read before the error comes first. The next read fails again.
-                        Err(_) if self.after > before => break,
-                        taken => taken?,
-                    }
-                }
-            }
-        }
-        let has_read = self.after > before;
-        self.has_read |= has_read;
-        if !has_read {
+        if entries.is_empty() {
             // The end of the log is reached; the bus announces further entries.
             self.upto = Some(self.after);
         }
-        Ok(has_read)
+        Ok(!entries.is_empty())
     }
 
-    /// Follows an entry that this read by itself.
-    async fn take(&mut self, stored: StoredBody) -> Result<(), DriveError> {
+    async fn take(&mut self, stored: &StoredBody) -> Result<(), DriveError> {
+        let entry = Entry::read(stored, &self.thread)
+            .map_err(superstep_core::error::CheckpointError::from)?;
         let mut watch = match self.watch.take() {
             Some(watch) => watch,
-            None => self.begin(self.after).await?,
+            None => self.begin().await?,
         };
-        let mut entry = FollowedEntry::read(stored, self.after, &self.thread, &mut watch)?;
-        let mut events = std::mem::take(&mut entry.events);
-        let fails = |event: &StreamEvent| matches!(event.what, StreamEventBody::AttemptFailed(_));
-        if events.iter().any(fails) {
-            // What a failure makes void comes right before it.
-            for event in events {
-                if self.wants(&event) {
-                    self.ready.push_back(Event::Logged(event));
-                }
+        let seen = watch.see(stored.seq, &entry)?;
+        for seen in seen {
+            if let Some(task) = self.live_filter.told(&seen.what) {
+                self.ready.push_back(Event::Replaced { task });
             }
-        } else {
-            // Events are large, and this moves each once.
-            events.retain(|event| self.wants(event));
-            self.ready.extend(events.into_iter().map(Event::Logged));
+            let event = Event::Logged(seen);
+            if event.id() > self.seen {
+                self.ready.push_back(event);
+            }
         }
-        self.after = entry.seq;
+        self.after = stored.seq;
         // A fork names the entry from which the thread continues, not the state there: the next read starts from a snapshot.
-        self.watch = (!entry.forks).then_some(watch);
-        self.last = Some(entry.into_stored());
+        let forked = entry
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::Forked(_)));
+        self.watch = (!forked).then_some(watch);
         Ok(())
     }
 
-    /// Notes what an item of the log says about live events, and returns whether the watcher wants the item.
-    fn wants(&mut self, event: &StreamEvent) -> bool {
-        if let Some(task) = self.live_filter.told(&event.what) {
-            self.ready.push_back(Event::Replaced { task });
-        }
-        let id = EventId {
-            seq: event.seq,
-            index: event.index,
-        };
-        let is_of_mode = |modes: &BTreeSet<StreamMode>| {
-            let mode = event.what.mode();
-            mode.is_none_or(|mode| modes.contains(&mode))
-        };
-        Some(id) > self.seen && self.modes.as_ref().is_none_or(is_of_mode)
-    }
-
-    async fn begin(&self, after: Seq) -> Result<LogFollower, DriveError> {
-        let follower = follower_at(self.store(), &self.graph, &self.thread, after).await?;
+    async fn begin(&self) -> Result<LogFollower, DriveError> {
+        let follower = follower_at(self.store(), &self.graph, &self.thread, self.after).await?;
         Ok(match &self.modes {
             Some(modes) => follower.with_states_of(modes),
             None => follower,

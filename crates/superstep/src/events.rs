@@ -20,7 +20,7 @@ use superstep_core::run::{StreamEvent, StreamMode};
 use superstep_core::{Seq, TaskId};
 
 use crate::drive::DriveError;
-use crate::event_reader::{Batch, EventReader, LogPlace, WatchedThread};
+use crate::event_reader::{EventReader, LogPlace, WatchedThread};
 
 /// Something that happened on a thread.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,8 +169,6 @@ pub struct Events {
     place: LogPlace,
     modes: Option<BTreeSet<StreamMode>>,
     ready: VecDeque<Event>,
-    /// Entry up to which everything was seen once these are returned: the reader leaves out what is not wanted.
-    passed: Seq,
     /// The reader, while `batch` does not own it.
     reader: Option<Box<EventReader>>,
     /// Reads further events. It owns the reader, so that this need not borrow from itself.
@@ -181,7 +179,7 @@ pub struct Events {
     has_failed: bool,
 }
 
-type NextBatch = BoxFuture<'static, (Result<Batch, DriveError>, Box<EventReader>)>;
+type NextBatch = BoxFuture<'static, (Result<VecDeque<Event>, DriveError>, Box<EventReader>)>;
 
 fn next_batch(mut reader: Box<EventReader>) -> NextBatch {
     Box::pin(async move { (reader.next_batch().await, reader) })
@@ -196,7 +194,6 @@ impl Events {
             place,
             modes: None,
             ready: VecDeque::new(),
-            passed: Seq(0),
             reader: Some(Box::new(reader)),
             batch: None,
             is_started: false,
@@ -214,7 +211,6 @@ impl Events {
             self.reader = Some(Box::new(reader));
             self.batch = None;
             self.ready.clear();
-            self.passed = Seq(0);
         }
         if let Some(reader) = &mut self.reader {
             reader.restrict(&modes);
@@ -238,9 +234,6 @@ impl Events {
                     return Poll::Ready(Ok(event));
                 }
             }
-            if self.passed > self.place.after {
-                self.place = LogPlace::after_entry(self.passed);
-            }
             self.is_started = true;
             if let Some(reader) = self.reader.take() {
                 self.batch = Some(next_batch(reader));
@@ -251,9 +244,7 @@ impl Events {
                 .expect("either it or the reader is there");
             let (batch, reader) = ready!(batch.as_mut().poll(cx));
             (self.batch, self.reader) = (None, Some(reader));
-            let batch = batch?;
-            self.ready = batch.events;
-            self.passed = batch.passed;
+            self.ready = batch?;
         }
     }
 

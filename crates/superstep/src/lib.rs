@@ -77,7 +77,6 @@ mod running;
 mod runtime;
 #[cfg(feature = "schedule")]
 mod schedule;
-mod shared_log;
 mod spans;
 mod states;
 pub mod testing;

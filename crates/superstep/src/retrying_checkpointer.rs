@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use superstep_core::checkpoint::{
     Answer, Archive, CheckpointResult, Commit, ExpiredThread, Glance, History, InterruptQuery,
-    InterruptRow, Loaded, NewThread, OverdueCursor, RecordBatch, RecordWrite, Saved, SizeQuery,
-    SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
+    InterruptRow, Loaded, NewThread, OverdueCursor, RecordWrite, Saved, SizeQuery, SizeRow,
+    StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 use tokio::time::Instant;
@@ -50,13 +50,6 @@ impl RetryingCheckpointer {
 
     pub(crate) async fn record(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
         self.ask("record", || self.store.record(record)).await
-    }
-
-    pub(crate) async fn record_all(
-        &self,
-        batch: &RecordBatch,
-    ) -> CheckpointResult<Vec<Option<Vec<u8>>>> {
-        self.ask("record", || self.store.record_all(batch)).await
     }
 
     pub(crate) async fn answer(

@@ -1,11 +1,9 @@
 //! Tasks in flight: starts, times and drops them. It has no rules of its own; each task carries its limits.
 
 mod lanes;
-mod results;
 
-use std::collections::{BTreeSet, VecDeque};
-use std::future::poll_fn;
-use std::pin::pin;
+use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -14,7 +12,7 @@ use superstep_core::checkpoint::{BoxFuture, CheckpointResult, RecordWrite};
 use superstep_core::driver::{LiveEvent, NodeCache, NodeHost};
 use superstep_core::error::CheckpointError;
 use superstep_core::graph::{CacheKey, Timeout};
-use superstep_core::node::{Execution, ExecutionEnd, Pulse, Task, TaskEnd};
+use superstep_core::node::{Execution, Pulse, Task, TaskEnd};
 use superstep_core::store::Store;
 use superstep_core::{Epoch, TaskId, ThreadId, Timestamp};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -25,16 +23,13 @@ use crate::live_bus::{LiveBus, LiveMessage};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::spans;
 
-use self::lanes::{EndedTask, Lanes, RecordedEnd};
-use self::results::ResultRecorder;
+use self::lanes::{EndedTask, Lanes};
 
 /// The tasks of one run. Dropping this stops them all.
 pub(crate) struct Running {
     lanes: Lanes,
-    /// Tasks that have ended and whose results are not recorded yet.
-    results: ResultRecorder,
     /// Tasks that have ended and were not returned yet: they ended without waiting, or together with others.
-    ended: VecDeque<RecordedEnd>,
+    ended: VecDeque<EndedTask>,
     surroundings: Arc<Surroundings>,
     /// Live span of the current superstep.
     superstep: Span,
@@ -67,7 +62,6 @@ impl Running {
     pub(crate) fn new(surroundings: Arc<Surroundings>) -> Self {
         Self {
             lanes: Lanes::new(surroundings.clone()),
-            results: ResultRecorder::new(surroundings.clone()),
             ended: VecDeque::new(),
             surroundings,
             superstep: Span::none(),
@@ -75,7 +69,7 @@ impl Running {
     }
 
     pub(crate) fn start(&mut self, tasks: Vec<Task>) {
-        let is_idle = self.lanes.in_flight() == 0 && self.results.is_idle();
+        let is_idle = self.lanes.in_flight() == 0;
         let is_watched = spans::are_wanted();
         if is_watched
             && is_idle
@@ -108,31 +102,19 @@ impl Running {
                 false => TaskStart::Later(task),
             };
             match begun {
-                TaskStart::Ended(end) => self.take((id, end)),
+                TaskStart::Ended(end) => self.ended.push_back((id, end)),
                 TaskStart::Waits(attempt) => self.lanes.spawn(id, async move {
                     around.await_attempt(attempt).instrument(span).await
                 }),
                 TaskStart::Later(task) => {
-                    self.lanes
-                        .spawn(id, around.run_unrecorded(task).instrument(span));
+                    self.lanes.spawn(id, around.run(task).instrument(span));
                 }
             }
         }
     }
 
-    fn take(&mut self, (id, end): EndedTask) {
-        match end {
-            ExecutionEnd::Ended(end) => self.ended.push_back((id, end)),
-            ExecutionEnd::Unrecorded(result) => self.results.add(result),
-        }
-    }
-
     pub(crate) fn drop_tasks(&mut self, ids: &[TaskId]) {
         self.lanes.drop_tasks(ids);
-        let ids: BTreeSet<TaskId> = ids.iter().copied().collect();
-        // A dropped task may start again: what it came to before must not be taken for its new end.
-        self.ended.retain(|(id, _)| !ids.contains(id));
-        self.results.drop_tasks(|id| ids.contains(&id));
     }
 
     /// Whether an ended task is ready to be returned.
@@ -148,29 +130,22 @@ impl Running {
         if let Some(ended) = self.next_ended_already().await {
             return Some(ended);
         }
-        let clock = self.surroundings.clock.clone();
-        let mut timer = pin!(wait_until(until, &clock));
-        let mut relief = pin!(self.lanes.relieve());
-        loop {
-            self.results.start(&mut self.ended);
-            if let Some(ended) = self.ended.pop_front() {
-                return Some(ended);
-            }
-            // Queued at once, so that dropping the future that waits for the next end does not lose it.
-            tokio::select! {
-                ended = self.lanes.next() => self.take(ended),
-                stored = self.results.stored() => self.results.finish(stored, &mut self.ended),
-                () = &mut timer => return None,
-                never = &mut relief => match never {},
-            }
-            if self.lanes.in_flight() >= CROWD {
-                // Lets other tasks that are about to end do so now, so that they are recorded and returned together.
-                tokio::task::yield_now().await;
-            }
-            while let Some(ended) = self.lanes.try_next() {
-                self.take(ended);
-            }
+        let timer = wait_until(until, &self.surroundings.clock);
+        let relief = self.lanes.relieve();
+        // Queued at once, so that dropping the future that waits for the next end does not lose it.
+        tokio::select! {
+            ended = self.lanes.next() => self.ended.push_back(ended),
+            () = timer => return None,
+            never = relief => match never {},
         }
+        if self.lanes.in_flight() >= CROWD {
+            // Lets other tasks that are about to end do so now, so that they are returned together.
+            tokio::task::yield_now().await;
+        }
+        while let Some(ended) = self.lanes.try_next() {
+            self.ended.push_back(ended);
+        }
+        self.ended.pop_front()
     }
 
     /// Returns the next task that has already ended.
@@ -183,7 +158,6 @@ impl Running {
     /// Stops all tasks and waits until they have stopped: everything they held is dropped when this returns.
     pub(crate) async fn stop(&mut self) {
         self.lanes.stop().await;
-        self.results.stop().await;
     }
 }
 
@@ -208,7 +182,7 @@ struct Attempt {
 
 /// What became of a task that was to start on the spot.
 enum TaskStart {
-    Ended(ExecutionEnd),
+    Ended(TaskEnd),
     /// The task waits for something.
     Waits(Attempt),
     /// The task could not start without waiting for a permit or the cache.
@@ -225,22 +199,12 @@ impl Surroundings {
         let mut attempt = self.attempt(task, Some(permit));
         // If the task waits, its new owner polls it again, so no wake-up is lost.
         let mut nobody = Context::from_waker(Waker::noop());
-        match attempt.execution.poll_unrecorded(&mut nobody) {
+        match Pin::new(&mut attempt.execution).poll(&mut nobody) {
             Poll::Ready(end) => TaskStart::Ended(end),
             Poll::Pending => TaskStart::Waits(attempt),
         }
     }
 
-    /// Runs a task. Its result is left to the caller to record, unless it goes into the cache.
-    async fn run_unrecorded(self: Arc<Self>, task: Task) -> ExecutionEnd {
-        if task.cache().is_some() {
-            return ExecutionEnd::Ended(self.run(task).await);
-        }
-        let permit = self.permits.clone().acquire_owned().await.ok();
-        self.await_attempt(self.attempt(task, permit)).await
-    }
-
-    /// Runs a task, and records its result.
     pub(crate) async fn run(self: Arc<Self>, task: Task) -> TaskEnd {
         let permit = self.permits.clone().acquire_owned().await.ok();
         let key = task.cache().cloned();
@@ -250,15 +214,7 @@ impl Surroundings {
                 return TaskEnd::Cached(bytes);
             }
         }
-        let end = {
-            let Attempt {
-                execution,
-                limit,
-                _permit,
-            } = self.attempt(task, permit);
-            let pulse = execution.pulse();
-            self.within(limit, pulse, execution).await
-        };
+        let end = self.await_attempt(self.attempt(task, permit)).await;
         if let (Some(key), TaskEnd::Done(output)) = (&key, &end) {
             self.keep(key, output.to_cache()).await;
         }
@@ -273,33 +229,20 @@ impl Surroundings {
         }
     }
 
-    async fn await_attempt(&self, attempt: Attempt) -> ExecutionEnd {
+    async fn await_attempt(&self, attempt: Attempt) -> TaskEnd {
         let Attempt {
-            mut execution,
-            limit,
-            _permit,
+            execution, limit, ..
         } = attempt;
         let pulse = execution.pulse();
-        let end = poll_fn(|cx| execution.poll_unrecorded(cx));
-        self.within(limit, pulse, end).await
-    }
-
-    /// Awaits the end of an attempt within its limits.
-    async fn within<T: From<TaskEnd>>(
-        &self,
-        limit: Timeout,
-        pulse: Pulse,
-        end: impl Future<Output = T>,
-    ) -> T {
         let mut is_lost = self.lost.subscribe();
         tokio::select! {
             biased;
             // Checked first, so that no node starts another effect for a thread that this process no longer owns. The driver
             // drops the future.
             _ = lost(&mut is_lost) => std::future::pending().await,
-            end = end => end,
-            () = sleep_ms(limit.run_ms) => TaskEnd::TimedOut.into(),
-            () = idle_ms(limit.idle_ms, &pulse) => TaskEnd::TimedOut.into(),
+            end = execution => end,
+            () = sleep_ms(limit.run_ms) => TaskEnd::TimedOut,
+            () = idle_ms(limit.idle_ms, &pulse) => TaskEnd::TimedOut,
         }
     }
 

@@ -182,15 +182,7 @@ const CHECKPOINTER: &[Clause<dyn Checkpointer>] = clauses! {
         release_of_many_tasks_keeps_the_others,
         crowd_of_records_keeps_the_fenced_apart,
         released_record_can_be_written_anew,
-        large_records_are_kept_whole,
-        batch_is_stored,
-        batch_keeps_the_first_records,
-        batch_can_be_repeated,
-        batch_of_a_former_owner_is_fenced,
-        batch_of_no_living_thread_is_fenced,
-        large_batches_are_kept_whole,
-        racing_batches_agree,
-        crowd_of_batches_keeps_the_fenced_apart;
+        large_records_are_kept_whole;
     answer:
         answer_is_stored_as_given,
         answer_is_counted_and_no_more,

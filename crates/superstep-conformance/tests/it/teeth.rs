@@ -203,39 +203,7 @@ fn every_defect_of_a_checkpointer_is_caught() {
             &[
                 "commit::crowd_of_commits_keeps_the_fenced_apart",
                 "record::crowd_of_records_keeps_the_fenced_apart",
-                "record::crowd_of_batches_keeps_the_fenced_apart",
             ],
-        ),
-        (
-            Defect::BatchUnfenced,
-            &["record::batch_of_a_former_owner_is_fenced"],
-        ),
-        (
-            Defect::BatchReplacesRecords,
-            &["record::batch_keeps_the_first_records"],
-        ),
-        (
-            Defect::BatchKeepsTheLastOfAKey,
-            &["record::batch_keeps_the_first_records"],
-        ),
-        (
-            Defect::BatchTellsNobody,
-            &[
-                "record::batch_keeps_the_first_records",
-                "record::racing_batches_agree",
-            ],
-        ),
-        (
-            Defect::BatchToldInKeyOrder,
-            &["record::batch_keeps_the_first_records"],
-        ),
-        (
-            Defect::BatchCutAtAPage,
-            &["record::large_batches_are_kept_whole"],
-        ),
-        (
-            Defect::BatchAllOrNothing,
-            &["record::batch_can_be_repeated"],
         ),
         (
             Defect::ReleaseOfManyDropsAll,

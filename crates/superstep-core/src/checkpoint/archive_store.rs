@@ -11,8 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
-    History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, OverdueCursor, RecordBatch,
-    RecordWrite, Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
+    History, InterruptQuery, InterruptRow, Loaded, Memory, NewThread, OverdueCursor, RecordWrite,
+    Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
     UnfinishedThread,
 };
 use crate::error::CheckpointError;
@@ -228,15 +228,6 @@ impl<S: ArchiveStore> Checkpointer for ArchiveCheckpointer<S> {
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(self.change(&record.thread, None, |memory| {
             at_once(memory.record(record))
-        }))
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(self.change(&batch.thread, None, |memory| {
-            at_once(memory.record_all(batch))
         }))
     }
 

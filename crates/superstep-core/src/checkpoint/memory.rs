@@ -6,7 +6,6 @@
 mod archive;
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,9 +14,9 @@ use crate::checkpoint::format::{self, Body};
 use crate::checkpoint::{
     Answer, AnswerBody, Archive, AskedRow, BoxFuture, CheckpointResult, Checkpointer, Commit,
     ExpiredThread, Glance, Head, History, InterruptQuery, InterruptRow, Listing, Loaded, Metadata,
-    NewThread, OverdueCursor, Page, RESULT_KEY, RecordBatch, RecordRow, RecordWrite, Released,
-    ReleasedRecords, Saved, SizeQuery, SizeRow, Status, StoredBody, StoredSize, ThreadAnnotation,
-    ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
+    NewThread, OverdueCursor, Page, RESULT_KEY, RecordRow, RecordWrite, Released, ReleasedRecords,
+    Saved, SizeQuery, SizeRow, Status, StoredBody, StoredSize, ThreadAnnotation, ThreadLifetime,
+    ThreadQuery, ThreadRow, UnfinishedThread, UnseenAnswers,
 };
 use crate::error::CheckpointError;
 use crate::ids::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -97,35 +96,17 @@ impl Checkpointer for Memory {
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(async move {
             let mut threads = self.lock();
-            let thread = owned_mut(&mut threads, &record.thread, record.epoch)?;
+            let owned = living_mut(&mut threads, &record.thread)
+                .filter(|thread| thread.head.epoch == record.epoch);
+            let Some(thread) = owned else {
+                return Err(fenced(&record.thread, record.epoch));
+            };
             let key = (record.task, record.key.clone());
             Ok(thread
                 .records
                 .entry(key)
                 .or_insert_with(|| record.body.clone())
                 .clone())
-        })
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(async move {
-            let mut threads = self.lock();
-            let thread = owned_mut(&mut threads, &batch.thread, batch.epoch)?;
-            let store = |record: &RecordRow| match thread
-                .records
-                .entry((record.task, record.key.clone()))
-            {
-                Entry::Vacant(free) => {
-                    free.insert(record.body.clone());
-                    None
-                }
-                Entry::Occupied(stored) if *stored.get() == record.body => None,
-                Entry::Occupied(stored) => Some(stored.get().clone()),
-            };
-            Ok(batch.records.iter().map(store).collect())
         })
     }
 
@@ -693,12 +674,8 @@ impl Thread {
         let mut whole: Vec<TaskId> = tasks_of(ReleasedRecords::All).collect();
         if whole.len() >= MANY {
             whole.sort_unstable();
-            let is_released = |task: &TaskId| whole.binary_search(task).is_ok();
-            // After a wide superstep they are all the records there are.
-            match self.records.keys().all(|(task, _)| is_released(task)) {
-                true => self.records.clear(),
-                false => self.records.retain(|(task, _), _| !is_released(task)),
-            }
+            self.records
+                .retain(|(task, _), _| whole.binary_search(task).is_err());
             return;
         }
         for task in whole {
@@ -973,16 +950,6 @@ fn living<'a>(threads: &'a Threads, id: &ThreadId) -> CheckpointResult<&'a Threa
 
 fn living_mut<'a>(threads: &'a mut Threads, id: &ThreadId) -> Option<&'a mut Thread> {
     threads.get_mut(id).filter(|thread| thread.is_living())
-}
-
-/// Returns a thread that is at this epoch.
-fn owned_mut<'a>(
-    threads: &'a mut Threads,
-    id: &ThreadId,
-    epoch: Epoch,
-) -> CheckpointResult<&'a mut Thread> {
-    let owned = living_mut(threads, id).filter(|thread| thread.head.epoch == epoch);
-    owned.ok_or_else(|| fenced(id, epoch))
 }
 
 fn no_thread(thread: &ThreadId) -> CheckpointError {

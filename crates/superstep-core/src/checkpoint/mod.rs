@@ -91,34 +91,6 @@ pub trait Checkpointer: Send + Sync + 'static {
     /// [`CheckpointError::Fenced`] unless the thread is at this epoch.
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>>;
 
-    /// Stores records of one thread. Each is fenced, and stored unless there is one under its key, as by [`Checkpointer::record`]; of
-    /// two records under one key, the first is stored. Returns in the order of the batch, for each record, the stored one if it is
-    /// another; `None` if it is this one.
-    ///
-    /// A batch need not be one write: if the call fails, some of its records may be stored, and repeating it stores the others.
-    /// Nothing is stored if the thread is at another epoch when the call begins. Default: one call after the other. A store that
-    /// waits for a disk or a network can store all of them at the cost of one.
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(async move {
-            let mut others = Vec::with_capacity(batch.records.len());
-            for record in &batch.records {
-                let write = RecordWrite {
-                    thread: batch.thread.clone(),
-                    epoch: batch.epoch,
-                    task: record.task,
-                    key: record.key.clone(),
-                    body: record.body.clone(),
-                };
-                let stored = self.record(&write).await?;
-                others.push((stored != write.body).then_some(stored));
-            }
-            Ok(others)
-        })
-    }
-
     /// Stores answers: all of them, or none with [`CheckpointError::NotOpen`] if one interrupt is closed, answered or named
     /// twice. Repeating the same call succeeds and stores nothing (rule 2).
     fn answer<'a>(
@@ -542,17 +514,6 @@ pub struct RecordWrite {
     pub key: String,
     /// The record itself: a sealed [`format::Record`].
     pub body: Vec<u8>,
-}
-
-/// Records to be stored together, see [`Checkpointer::record_all`].
-#[derive(Debug, Clone)]
-pub struct RecordBatch {
-    /// Thread that the records belong to.
-    pub thread: ThreadId,
-    /// Epoch at which the thread must be; otherwise the store refuses the records.
-    pub epoch: Epoch,
-    /// The records.
-    pub records: Vec<RecordRow>,
 }
 
 /// The row of a thread in the list of threads.

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::checkpoint::format::{
     Body, Draft, Extensions, RECORD_SEQ, Record, RecordContent, StepRecord,
 };
-use crate::checkpoint::{AnswerBody, CheckpointResult, RecordWrite};
+use crate::checkpoint::{AnswerBody, RecordWrite};
 use crate::driver::{LiveEvent, NodeHost};
 use crate::error::{FailureKind, NodeError, ValueError};
 use crate::ids::{Epoch, FramePath, InterruptId, NodeName, RunId, TaskId, ThreadId, Timestamp};
@@ -371,30 +371,28 @@ impl NodeCx {
 
     /// Stores a record unless there is one under its key, and returns the stored one.
     pub(super) async fn record(&self, key: &str, record: Record) -> Result<Record, NodeError> {
-        let body = record.seal(self.thread(), RECORD_SEQ);
-        let stored = self.store_record(key, body.clone()).await;
-        let stored = stored.map_err(|error| record_failed(&error))?;
+        let thread = &self.0.info.thread;
+        let body = record.seal(thread, RECORD_SEQ);
+        let write = RecordWrite {
+            thread: thread.clone(),
+            epoch: self.0.info.epoch,
+            task: self.0.info.task,
+            key: key.to_owned(),
+            body: body.clone(),
+        };
+        let refused = |error: &dyn std::error::Error| {
+            NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(error))
+        };
+        let stored = self
+            .0
+            .host
+            .record(write)
+            .await
+            .map_err(|error| refused(&error))?;
         if stored == body {
             return Ok(record);
         }
-        self.read_record(&stored)
-    }
-
-    /// Stores a sealed record unless there is one under its key, and returns the stored one.
-    pub(super) async fn store_record(&self, key: &str, body: Vec<u8>) -> CheckpointResult<Vec<u8>> {
-        let info = &self.0.info;
-        let write = RecordWrite {
-            thread: info.thread.clone(),
-            epoch: info.epoch,
-            task: info.task,
-            key: key.to_owned(),
-            body,
-        };
-        self.0.host.record(write).await
-    }
-
-    pub(super) fn read_record(&self, body: &[u8]) -> Result<Record, NodeError> {
-        Record::unseal(body, self.thread(), RECORD_SEQ).map_err(|error| record_failed(&error))
+        Record::unseal(&stored, thread, RECORD_SEQ).map_err(|error| refused(&error))
     }
 
     /// Asks a person and returns the answer.
@@ -597,10 +595,6 @@ fn decode_answer<A: DeserializeOwned>(answer: &Value) -> Result<A, ValueError> {
         let whole = schema::with_integers(answer.decode()?);
         serde_json::from_value(whole).map_err(|_| error)
     })
-}
-
-pub(super) fn record_failed(error: &dyn std::error::Error) -> NodeError {
-    NodeError::of_kind(FailureKind::RecordFailed, crate::error::chain(error))
 }
 
 pub(super) fn changed(why: String) -> NodeError {

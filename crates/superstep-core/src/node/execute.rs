@@ -15,14 +15,14 @@ use crate::checkpoint::format::{
 };
 use crate::checkpoint::{BoxFuture, RESULT_KEY, RecordRow, RecordWrite};
 use crate::driver::NodeHost;
-use crate::error::{CheckpointError, FailureKind, FormatError, InvalidUpdate, NodeError};
+use crate::error::{FailureKind, FormatError, InvalidUpdate, NodeError};
 use crate::graph::{
     AnyUpdate, CacheKey, Definition, Input, Live, NodeFn, RawOutput, ReadError, RefusedUpdate,
     Siblings, StateOps, Timeout, panic_text,
 };
 use crate::ids::{Epoch, FramePath, NodeName, TaskId, ThreadId};
 use crate::label::Floor;
-use crate::node::cx::{NodeCx, TaskInfo, changed, record_failed};
+use crate::node::cx::{NodeCx, TaskInfo, changed};
 use crate::node::{Answers, StepKept, TaskRecords};
 
 /// One attempt of a node in one superstep, ready to run.
@@ -217,34 +217,24 @@ impl Execution {
     pub fn pulse(&self) -> Pulse {
         self.pulse.clone()
     }
-
-    /// Polls the attempt for a driver that records results itself, those of many tasks at once. The future records its own.
-    pub fn poll_unrecorded(&mut self, context: &mut Context<'_>) -> Poll<ExecutionEnd> {
-        let Doing::Asking(asking) = &mut self.doing else {
-            unreachable!("an attempt is polled in one way, and not after it ended")
-        };
-        let asked = ready!(asking.poll(context));
-        // Drops everything the node's future held before the end is reported.
-        let Doing::Asking(Asking { ending, node }) =
-            std::mem::replace(&mut self.doing, Doing::Ended)
-        else {
-            unreachable!("it was just asked")
-        };
-        drop(node);
-        Poll::Ready(ending.end(asked))
-    }
 }
 
 impl Future for Execution {
     type Output = TaskEnd;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<TaskEnd> {
-        if let Doing::Asking(_) = &self.doing {
-            match ready!(self.poll_unrecorded(context)) {
-                ExecutionEnd::Ended(end) => return Poll::Ready(end),
-                ExecutionEnd::Unrecorded(result) => {
-                    self.doing = Doing::Storing(Box::pin(result.record()));
-                }
+        if let Doing::Asking(asking) = &mut self.doing {
+            let asked = ready!(asking.poll(context));
+            // Drops everything the node's future held before the end is reported.
+            let Doing::Asking(Asking { ending, node }) =
+                std::mem::replace(&mut self.doing, Doing::Ended)
+            else {
+                unreachable!("it was just asked")
+            };
+            drop(node);
+            match ending.end(asked) {
+                Ended::Now(end) => return Poll::Ready(end),
+                Ended::Stores(storing) => self.doing = Doing::Storing(storing),
             }
         }
         match &mut self.doing {
@@ -258,122 +248,6 @@ impl fmt::Debug for Execution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Execution")
             .field("pulse", &self.pulse)
-            .finish_non_exhaustive()
-    }
-}
-
-/// How an attempt ended whose result the driver may have to record.
-#[derive(Debug)]
-pub enum ExecutionEnd {
-    /// It ended, and there is nothing to record.
-    Ended(TaskEnd),
-    /// The node returned, and its output was checked. The driver records the result before it reports the end.
-    Unrecorded(UnrecordedResult),
-}
-
-impl From<TaskEnd> for ExecutionEnd {
-    fn from(end: TaskEnd) -> Self {
-        Self::Ended(end)
-    }
-}
-
-/// The result of a task that the driver records, because siblings may run longer than the task.
-pub struct UnrecordedResult {
-    output: Output,
-    /// The sealed record, until it is taken.
-    body: Vec<u8>,
-    cx: NodeCx,
-    graph: Arc<Definition>,
-}
-
-impl UnrecordedResult {
-    fn new(output: Output, cx: NodeCx, graph: Arc<Definition>) -> Self {
-        let Output { record, update } = output;
-        // Moved in and out, because a copy of a large update is expensive.
-        let record = Record {
-            content: RecordContent::Task(record),
-            extensions: Extensions::default(),
-        };
-        let body = record.seal(cx.thread(), RECORD_SEQ);
-        let RecordContent::Task(record) = record.content else {
-            unreachable!("just made of one")
-        };
-        Self {
-            output: Output { record, update },
-            body,
-            cx,
-            graph,
-        }
-    }
-
-    /// Returns the task's id.
-    pub fn task(&self) -> TaskId {
-        self.cx.task()
-    }
-
-    /// Returns the epoch under which the task ran, which fences the record.
-    pub fn epoch(&self) -> Epoch {
-        self.cx.epoch()
-    }
-
-    /// Returns the size of the record in bytes.
-    pub fn bytes(&self) -> usize {
-        self.body.len()
-    }
-
-    /// Takes the record, to store it.
-    pub fn take_record(&mut self) -> RecordRow {
-        RecordRow {
-            task: self.cx.task(),
-            key: RESULT_KEY.to_owned(),
-            body: std::mem::take(&mut self.body),
-        }
-    }
-
-    /// Returns the end of the task once the store has acknowledged its record. `other` is the stored record if it is another one:
-    /// it counts, because another worker recorded it first.
-    pub fn recorded(self, other: Option<Vec<u8>>) -> TaskEnd {
-        match other {
-            None => TaskEnd::Done(self.output),
-            Some(other) => self.replaced_by(&other).unwrap_or_else(TaskEnd::Failed),
-        }
-    }
-
-    /// Returns the end of the task if the store refused its record.
-    pub fn refused(self, error: &CheckpointError) -> TaskEnd {
-        TaskEnd::Failed(record_failed(error))
-    }
-
-    async fn record(mut self) -> TaskEnd {
-        let body = std::mem::take(&mut self.body);
-        match self.cx.store_record(RESULT_KEY, body.clone()).await {
-            Ok(stored) => self.recorded((stored != body).then_some(stored)),
-            Err(error) => self.refused(&error),
-        }
-    }
-
-    fn replaced_by(self, stored: &[u8]) -> Result<TaskEnd, NodeError> {
-        match self.cx.read_record(stored)?.content {
-            RecordContent::Task(record) if record == self.output.record => {
-                Ok(TaskEnd::Done(self.output))
-            }
-            RecordContent::Task(record) => {
-                let ops = &self.graph.ops;
-                let update = ops
-                    .decode_update(&record.update, ops.version())
-                    .map_err(ReadError::of_record)?;
-                Ok(TaskEnd::Done(Output { record, update }))
-            }
-            RecordContent::End(end) => Ok(end.how.into()),
-            RecordContent::Step(_) => Err(changed("the result is recorded as a step".to_owned())),
-        }
-    }
-}
-
-impl fmt::Debug for UnrecordedResult {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnrecordedResult")
-            .field("task", &self.task())
             .finish_non_exhaustive()
     }
 }
@@ -555,7 +429,7 @@ impl Wake for Watch {
     }
 }
 
-/// What remains to do once the node has returned: check and encode.
+/// What remains to do once the node has returned: check, encode, record.
 struct Ending {
     cx: NodeCx,
     state: Live,
@@ -565,21 +439,28 @@ struct Ending {
     store_result: bool,
 }
 
+enum Ended {
+    Now(TaskEnd),
+    /// The result is being recorded.
+    Stores(BoxFuture<'static, TaskEnd>),
+}
+
 impl Ending {
-    fn end(self, asked: Asked) -> ExecutionEnd {
+    fn end(self, asked: Asked) -> Ended {
         let raw = match asked {
-            Asked::Questions(questions) => {
-                return ExecutionEnd::Ended(TaskEnd::Paused(questions));
-            }
-            Asked::Returned(Err(error)) => return ExecutionEnd::Ended(TaskEnd::Failed(error)),
+            Asked::Questions(questions) => return Ended::Now(TaskEnd::Paused(questions)),
+            Asked::Returned(Err(error)) => return Ended::Now(TaskEnd::Failed(error)),
             Asked::Returned(Ok(raw)) => raw,
         };
         match self.check(raw) {
-            Err(error) => ExecutionEnd::Ended(TaskEnd::Failed(error)),
-            Ok(output) if !self.store_result => ExecutionEnd::Ended(TaskEnd::Done(output)),
-            Ok(output) => {
-                ExecutionEnd::Unrecorded(UnrecordedResult::new(output, self.cx, self.graph))
-            }
+            Err(error) => Ended::Now(TaskEnd::Failed(error)),
+            Ok(output) if !self.store_result => Ended::Now(TaskEnd::Done(output)),
+            Ok(output) => Ended::Stores(Box::pin(async move {
+                match self.store(output).await {
+                    Ok(end) => end,
+                    Err(error) => TaskEnd::Failed(error),
+                }
+            })),
         }
     }
 
@@ -635,5 +516,26 @@ impl Ending {
         }
         let def = self.graph.node(node);
         def.check_goto(&self.graph, node, &record.goto, self.handles)
+    }
+
+    /// Records the result. The stored one counts: another worker may have recorded it first.
+    async fn store(&self, output: Output) -> Result<TaskEnd, NodeError> {
+        let record = Record {
+            content: RecordContent::Task(output.record.clone()),
+            extensions: Extensions::default(),
+        };
+        let stored = self.cx.record(RESULT_KEY, record).await?;
+        match stored.content {
+            RecordContent::Task(record) if record == output.record => Ok(TaskEnd::Done(output)),
+            RecordContent::Task(record) => {
+                let ops = &self.graph.ops;
+                let update = ops
+                    .decode_update(&record.update, ops.version())
+                    .map_err(ReadError::of_record)?;
+                Ok(TaskEnd::Done(Output { record, update }))
+            }
+            RecordContent::End(end) => Ok(end.how.into()),
+            RecordContent::Step(_) => Err(changed("the result is recorded as a step".to_owned())),
+        }
     }
 }

@@ -9,9 +9,7 @@ mod store;
 mod test_cx;
 
 pub use cx::{Hold, NodeCx};
-pub use execute::{
-    Execution, ExecutionEnd, Output, Pulse, Receipt, Task, TaskEnd, UnrecordedResult,
-};
+pub use execute::{Execution, Output, Pulse, Receipt, Task, TaskEnd};
 pub use interrupt::Interrupt;
 pub use store::NodeStore;
 pub use test_cx::TestCx;

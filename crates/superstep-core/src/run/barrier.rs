@@ -156,8 +156,8 @@ impl Run {
         tasks: &[EndedTask],
     ) {
         let several = tasks.len() > 1;
-        self.places.remove_all(tasks.iter().map(|task| task.id));
         for &EndedTask { id, recorded, .. } in tasks {
+            self.places.remove(id);
             if several || recorded || self.recorded.results.contains_key(&id) {
                 self.release(id);
             }

@@ -80,7 +80,7 @@ impl Run {
             Err(error) if handling => self.give_up(&path, index, &error),
             Err(error) => self.fail(&path, index, error),
         }
-        if self.live_frame(&path).slots[index as usize].is_down() {
+        if self.is_down(task) {
             self.recorded.unpersisted_ends.insert(task);
         }
         Ok(())

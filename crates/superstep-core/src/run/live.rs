@@ -1,5 +1,7 @@
 //! Supersteps that have started: one slot per task.
 
+use std::collections::BTreeMap;
+
 use crate::checkpoint::format::{GotoRecord, InterruptRecord, ParentRecord};
 use crate::error::Failure;
 use crate::graph::{AnyUpdate, NodeDef};
@@ -9,84 +11,39 @@ use crate::value::Value;
 
 /// The frame and index of each started task.
 ///
-/// Most supersteps have one task, which needs no list. A wide one has thousands, whose places are sorted once, when all of them are
-/// there, and removed together.
+/// Most supersteps have one task, which needs no tree.
 #[derive(Debug, Default)]
 pub(super) struct TaskPlaces {
-    first: Option<(TaskId, SlotPlace)>,
-    others: Vec<(TaskId, SlotPlace)>,
-    /// Number of the others, from the first on, that are in the order of their ids, without a repetition.
-    sorted: usize,
+    first: Option<(TaskId, (FramePath, u32))>,
+    others: BTreeMap<TaskId, (FramePath, u32)>,
 }
 
-type SlotPlace = (FramePath, u32);
-
 impl TaskPlaces {
-    pub(super) fn get(&self, task: TaskId) -> Option<&SlotPlace> {
-        if let Some((first, place)) = &self.first
-            && *first == task
-        {
-            return Some(place);
+    pub(super) fn get(&self, task: TaskId) -> Option<&(FramePath, u32)> {
+        match &self.first {
+            Some((first, place)) if *first == task => Some(place),
+            _ => self.others.get(&task),
         }
-        let (sorted, new) = self.others.split_at(self.sorted);
-        let is_task = |(id, _): &&(TaskId, SlotPlace)| *id == task;
-        let found = new.iter().rev().find(is_task).or_else(|| {
-            let at = sorted.binary_search_by_key(&task, |(id, _)| *id).ok()?;
-            sorted.get(at)
-        });
-        found.map(|(_, place)| place)
     }
 
-    /// Adds the place of a task, instead of the one that it had. Call [`sort`](Self::sort) after the last.
     pub(super) fn insert(&mut self, task: TaskId, path: FramePath, index: u32) {
         let place = (path, index);
-        // A task has one place, so it must not be in both.
-        let is_known = self.first.is_none() && self.get(task).is_some();
         match &mut self.first {
             Some((first, old)) if *first == task => *old = place,
-            None if !is_known => self.first = Some((task, place)),
-            _ => self.others.push((task, place)),
+            // A task has one place, so it must not be in both.
+            None if !self.others.contains_key(&task) => self.first = Some((task, place)),
+            _ => {
+                self.others.insert(task, place);
+            }
         }
     }
 
-    pub(super) fn sort(&mut self) {
-        if self.sorted == self.others.len() {
-            return;
-        }
-        self.others.sort_by_key(|(id, _)| *id);
-        // Of two places of a task, the one that was added later.
-        self.others.dedup_by(|later, kept| {
-            let is_repeated = later.0 == kept.0;
-            if is_repeated {
-                std::mem::swap(later, kept);
+    pub(super) fn remove(&mut self, task: TaskId) {
+        match &self.first {
+            Some((first, _)) if *first == task => self.first = None,
+            _ => {
+                self.others.remove(&task);
             }
-            is_repeated
-        });
-        self.sorted = self.others.len();
-    }
-
-    /// Removes the places of tasks.
-    pub(super) fn remove_all(&mut self, tasks: impl Iterator<Item = TaskId>) {
-        let is_first = |task: &TaskId| matches!(&self.first, Some((first, _)) if first == task);
-        let (mut has_first, mut others) = (false, Vec::new());
-        for task in tasks {
-            match is_first(&task) {
-                true => has_first = true,
-                false => others.push(task),
-            }
-        }
-        if has_first {
-            self.first = None;
-        }
-        if !others.is_empty() && !self.others.is_empty() {
-            self.sort();
-            others.sort_unstable();
-            (self.others).retain(|(id, _)| others.binary_search(id).is_err());
-            self.sorted = self.others.len();
-        }
-        if self.others.is_empty() {
-            // A run that once had a wide superstep must not hold its memory until it ends.
-            self.others = Vec::new();
         }
     }
 }
@@ -118,14 +75,6 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    /// Whether the task has failed permanently or is interrupted.
-    pub(super) fn is_down(&self) -> bool {
-        matches!(
-            self.doing,
-            TaskActivity::Failed(_) | TaskActivity::Asking(_)
-        )
-    }
-
     /// Returns the failure of a task that failed permanently.
     pub(super) fn failure(&self) -> Option<&Failure> {
         match &self.doing {

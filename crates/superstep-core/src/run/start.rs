@@ -94,7 +94,6 @@ impl Run {
             self.live_frame(path).push(slot);
             self.start_task(path, index, &planned, several, tasks);
         }
-        self.places.sort();
     }
 
     /// Calls failed routes again; returns false if they still fail.

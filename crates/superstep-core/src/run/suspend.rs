@@ -198,7 +198,12 @@ impl Run {
     pub(super) fn is_down(&self, task: TaskId) -> bool {
         let place = self.places.get(task);
         let slot = place.and_then(|(path, index)| self.live.get(path)?.slots.get(*index as usize));
-        slot.is_some_and(|slot| slot.task == task && slot.is_down())
+        slot.filter(|slot| slot.task == task).is_some_and(|slot| {
+            matches!(
+                slot.doing,
+                TaskActivity::Failed(_) | TaskActivity::Asking(_)
+            )
+        })
     }
 
     /// Whether a task ended with an interrupt that has been answered since.

@@ -27,7 +27,6 @@ use crate::drive::{DriveError, Driver, RequestEnd};
 use crate::live_bus::{LiveBus, LiveMessage};
 use crate::retrying_checkpointer::RetryingCheckpointer;
 use crate::running::{Running, Surroundings, lost};
-use crate::shared_log::SharedLogs;
 use crate::spans;
 
 /// Drives threads in this process: whole runs, or [segments](LocalDriver::segment) of them for a cluster. Cheap to clone.
@@ -46,7 +45,6 @@ struct Inner {
     /// How to signal each run that this process drives. Several of one thread race for it, and all but one end at their claim.
     runs: Mutex<BTreeMap<ThreadId, Vec<watch::Sender<Signal>>>>,
     live_bus: Arc<dyn LiveBus>,
-    shared_logs: Arc<SharedLogs>,
     long_term: Option<Arc<dyn Store>>,
     dispatched: DispatchedTasks,
     draining: AtomicBool,
@@ -91,7 +89,6 @@ impl LocalDriver {
             graphs: Mutex::default(),
             runs: Mutex::default(),
             live_bus,
-            shared_logs: Arc::default(),
             long_term,
             dispatched: DispatchedTasks::default(),
             draining: AtomicBool::new(false),
@@ -112,10 +109,6 @@ impl LocalDriver {
 
     pub(crate) fn live_bus(&self) -> &Arc<dyn LiveBus> {
         &self.inner.live_bus
-    }
-
-    pub(crate) fn shared_logs(&self) -> &Arc<SharedLogs> {
-        &self.inner.shared_logs
     }
 
     pub(crate) fn dispatched(&self) -> &DispatchedTasks {
@@ -437,15 +430,10 @@ impl LocalDriver {
                     self.inner.store.record(&record).await?;
                     segment.recorded()?;
                 }
-                // Tasks have already ended; only a signal takes precedence. All of them are reported before the machine is asked
-                // again: it looks at the whole superstep each time.
+                // A task has already ended; only a signal takes precedence.
                 Step::Wait { .. } if running.has_ended() && !is_signaled(&signals) => {
-                    let now = self.now();
-                    while let Some((task, end)) = running.next_ended_already().await {
-                        segment.task_ended(task, end, now)?;
-                        if !running.has_ended() || is_signaled(&signals) {
-                            break;
-                        }
+                    if let Some((task, end)) = running.next_ended_already().await {
+                        segment.task_ended(task, end, self.now())?;
                     }
                 }
                 Step::Wait { until } => tokio::select! {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use superstep_core::__private::lock;
 use superstep_core::TaskId;
-use superstep_core::node::{ExecutionEnd, Task, TaskEnd};
+use superstep_core::node::{Task, TaskEnd};
 use tokio::runtime::Handle;
 use tokio::task::coop::consume_budget;
 use tokio::task::{AbortHandle, JoinError, JoinSet, yield_now};
@@ -26,11 +26,7 @@ use tracing::{Instrument, Span};
 
 use super::{Surroundings, TaskStart};
 
-/// A task, and how it ended.
-pub(super) type EndedTask = (TaskId, ExecutionEnd);
-
-/// A task, and how it ended, once its result is recorded.
-pub(super) type RecordedEnd = (TaskId, TaskEnd);
+pub(super) type EndedTask = (TaskId, TaskEnd);
 
 /// The tasks of one run that have not ended. Dropping this stops them all.
 pub(super) struct Lanes {
@@ -82,7 +78,7 @@ impl Lanes {
     pub(super) fn spawn(
         &self,
         id: TaskId,
-        running: impl Future<Output = ExecutionEnd> + Send + 'static,
+        running: impl Future<Output = TaskEnd> + Send + 'static,
     ) {
         lock(&self.shared.state).spawn(id, running);
     }
@@ -219,7 +215,7 @@ async fn lane(shared: Arc<Shared>) -> Option<EndedTask> {
                 around.await_attempt(attempt).instrument(span).await
             }),
             TaskStart::Later(task) => {
-                shared.spawn_taken(number, id, around.run_unrecorded(task).instrument(span));
+                shared.spawn_taken(number, id, around.run(task).instrument(span));
             }
         }
         // The lane must not starve other work on this OS thread, not even with nodes that each compute a little.
@@ -264,7 +260,7 @@ impl Shared {
         &self,
         number: u64,
         id: TaskId,
-        running: impl Future<Output = ExecutionEnd> + Send + 'static,
+        running: impl Future<Output = TaskEnd> + Send + 'static,
     ) {
         let mut state = lock(&self.state);
         if state.is_wanted(number) {
@@ -282,7 +278,7 @@ impl Shared {
         let mut state = lock(&self.state);
         for (task, span) in mem::take(&mut state.queued) {
             let id = task.id();
-            let running = self.around.clone().run_unrecorded(task).instrument(span);
+            let running = self.around.clone().run(task).instrument(span);
             state.spawn(id, running);
         }
     }
@@ -298,7 +294,7 @@ impl Shared {
 }
 
 impl State {
-    fn spawn(&mut self, id: TaskId, running: impl Future<Output = ExecutionEnd> + Send + 'static) {
+    fn spawn(&mut self, id: TaskId, running: impl Future<Output = TaskEnd> + Send + 'static) {
         let spawned = self.spawned.get_or_insert_default();
         let handle = spawned.spawn(async move { Some((id, running.await)) });
         self.handles.insert(id, handle);

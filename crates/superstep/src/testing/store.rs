@@ -8,9 +8,8 @@ use std::time::Duration;
 use superstep_core::__private::lock;
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Commit, ExpiredThread, Glance, History,
-    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RESULT_KEY, RecordBatch,
-    RecordWrite, Saved, SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow,
-    UnfinishedThread,
+    InterruptQuery, InterruptRow, Loaded, NewThread, OverdueCursor, RESULT_KEY, RecordWrite, Saved,
+    SizeQuery, SizeRow, StoredBody, ThreadAnnotation, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::{Checkpointer, Epoch, Seq, TaskId, ThreadId, Timestamp};
 
@@ -58,14 +57,6 @@ impl Checkpointer for ObservedStore {
             }
             Ok(stored)
         })
-    }
-
-    /// Drivers record only results like this, and no steps.
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(held(self.inner.record_all(batch)))
     }
 
     held! {

@@ -62,7 +62,7 @@ impl Checkpointer for Forgetful {
 
     superstep_conformance::forward! {
         through reply:
-        create annotate save record record_all answer answer_and_load load load_at entries request_cancel unfinished renew threads count_threads sizes
+        create annotate save record answer answer_and_load load load_at entries request_cancel unfinished renew threads count_threads sizes
         interrupts overdue expired delete prune export import
     }
     superstep_conformance::forward! { copy forget expire }

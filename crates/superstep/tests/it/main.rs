@@ -27,7 +27,6 @@ mod remote;
 mod run_queue;
 mod scenario;
 mod segments;
-mod shared_watching;
 mod smoke;
 mod steps;
 mod stopping;

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use superstep::__private::lock;
 use superstep::checkpoint::{
-    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, RESULT_KEY, RecordBatch,
-    RecordRow, RecordWrite, Saved,
+    Answer, BoxFuture, CheckpointResult, Checkpointer, Commit, Head, RESULT_KEY, RecordWrite, Saved,
 };
 use superstep::error::CheckpointError;
 use superstep::{Seq, ThreadId};
@@ -171,51 +170,6 @@ impl Watched {
         }
     }
 
-    async fn record_all_watched(
-        &self,
-        batch: &RecordBatch,
-    ) -> CheckpointResult<Vec<Option<Vec<u8>>>> {
-        let is_result = |row: &&RecordRow| row.key == RESULT_KEY;
-        if batch.records.iter().any(|row| is_result(&row)) {
-            note_body_end();
-        }
-        let stored = match (self.mutant, self.inner_record_all(batch).await) {
-            (Mutant::FenceSkipped, Err(CheckpointError::Fenced { .. })) => {
-                self.record_all_over(batch).await
-            }
-            (_, stored) => stored,
-        };
-        match stored {
-            Ok(others) => {
-                for row in batch.records.iter().filter(is_result) {
-                    let task = row.task.to_string();
-                    self.tell(&batch.thread, "result-acked", &task, 0).await;
-                }
-                Ok(others)
-            }
-            Err(error) => Err(self.failed(&batch.thread, "record", error).await),
-        }
-    }
-
-    async fn inner_record_all(
-        &self,
-        batch: &RecordBatch,
-    ) -> CheckpointResult<Vec<Option<Vec<u8>>>> {
-        if self.mutant == Mutant::RecordLost {
-            return Ok(vec![None; batch.records.len()]);
-        }
-        self.inner.record_all(batch).await
-    }
-
-    async fn record_all_over(&self, batch: &RecordBatch) -> CheckpointResult<Vec<Option<Vec<u8>>>> {
-        let loaded = self.inner.load(&batch.thread).await?.unwrap_or_default();
-        let over = RecordBatch {
-            epoch: loaded.head.epoch,
-            ..batch.clone()
-        };
-        self.inner.record_all(&over).await
-    }
-
     async fn inner_record(&self, record: &RecordWrite) -> CheckpointResult<Vec<u8>> {
         if self.mutant == Mutant::RecordLost {
             return Ok(record.body.clone());
@@ -294,13 +248,6 @@ impl Checkpointer for Watched {
 
     fn record<'a>(&'a self, record: &'a RecordWrite) -> BoxFuture<'a, CheckpointResult<Vec<u8>>> {
         Box::pin(self.record_watched(record))
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(self.record_all_watched(batch))
     }
 
     fn answer<'a>(

@@ -8,9 +8,8 @@ use superstep_core::checkpoint::format::{Body, Entry};
 use superstep_core::checkpoint::{
     Answer, Archive, BoxFuture, CheckpointResult, Checkpointer, Commit, ExpiredThread, Glance,
     Head, History, InterruptQuery, InterruptRow, Loaded, Memory, Metadata, NewThread,
-    OverdueCursor, RecordBatch, RecordRow, RecordWrite, Released, ReleasedRecords, Saved,
-    SizeQuery, SizeRow, Status, StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery,
-    ThreadRow, UnfinishedThread,
+    OverdueCursor, RecordWrite, Released, ReleasedRecords, Saved, SizeQuery, SizeRow, Status,
+    StoredBody, ThreadAnnotation, ThreadLifetime, ThreadQuery, ThreadRow, UnfinishedThread,
 };
 use superstep_core::error::CheckpointError;
 use superstep_core::{Epoch, InterruptId, Seq, TaskId, ThreadId, Timestamp};
@@ -160,53 +159,6 @@ impl Broken {
         Ok(None)
     }
 
-    async fn record_all_bent(&self, batch: &RecordBatch) -> CheckpointResult<Vec<Option<Vec<u8>>>> {
-        let mut bent = batch.clone();
-        match self.defect {
-            Defect::BatchUnfenced => bent.epoch = self.head(&batch.thread).await?.epoch,
-            Defect::BatchKeepsTheLastOfAKey => bent.records.reverse(),
-            Defect::BatchToldInKeyOrder => {
-                bent.records.sort_by_key(|row| (row.task, row.key.clone()))
-            }
-            Defect::BatchCutAtAPage => bent.records.truncate(256),
-            Defect::BatchAllOrNothing => {
-                let loaded = self.inner.load(&batch.thread).await?.unwrap_or_default();
-                let is_stored = |row: &RecordRow| {
-                    (loaded.records.iter())
-                        .any(|stored| (stored.task, &stored.key) == (row.task, &row.key))
-                };
-                if bent.records.iter().any(is_stored) {
-                    return Ok(vec![None; bent.records.len()]);
-                }
-            }
-            _ => {}
-        }
-        let mut others = self.told(self.inner.record_all(&bent).await)?;
-        match self.defect {
-            Defect::BatchKeepsTheLastOfAKey => others.reverse(),
-            Defect::BatchTellsNobody => others.fill(None),
-            Defect::BatchCutAtAPage => others.resize(batch.records.len(), None),
-            Defect::BatchReplacesRecords => self.replace_records(batch).await?,
-            _ => {}
-        }
-        Ok(others)
-    }
-
-    /// Stores these records in place of those that are there.
-    async fn replace_records(&self, batch: &RecordBatch) -> CheckpointResult<()> {
-        let mut archive = self.inner.export(&batch.thread).await?;
-        for row in &mut archive.records {
-            let new =
-                (batch.records.iter()).find(|new| (new.task, &new.key) == (row.task, &row.key));
-            if let Some(new) = new {
-                row.body.clone_from(&new.body);
-            }
-        }
-        self.inner.delete(&batch.thread).await?;
-        self.inner.forget(&batch.thread).await?;
-        self.inner.import(&batch.thread, &archive).await
-    }
-
     async fn open_interrupts(&self, thread: &ThreadId) -> CheckpointResult<Vec<InterruptRow>> {
         Ok(self
             .inner
@@ -302,13 +254,6 @@ impl Checkpointer for Broken {
                 stored
             })
         })
-    }
-
-    fn record_all<'a>(
-        &'a self,
-        batch: &'a RecordBatch,
-    ) -> BoxFuture<'a, CheckpointResult<Vec<Option<Vec<u8>>>>> {
-        Box::pin(self.record_all_bent(batch))
     }
 
     fn answer<'a>(

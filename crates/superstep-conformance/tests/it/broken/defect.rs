@@ -54,15 +54,6 @@ pub(crate) enum Defect {
     /// Whoever shares a write with one that is refused is refused too.
     CrowdSharesItsFate,
     ReleaseOfManyDropsAll,
-    BatchUnfenced,
-    BatchReplacesRecords,
-    BatchKeepsTheLastOfAKey,
-    /// Whoever finds another record in the store learns nothing of it.
-    BatchTellsNobody,
-    BatchToldInKeyOrder,
-    BatchCutAtAPage,
-    /// A batch is stored only if none of it is there yet.
-    BatchAllOrNothing,
     ClaimMakesAnEntry,
     DeletedTakenUpWithoutAClaim,
     DeleteKeepsEverything,
