@@ -108,6 +108,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "superstep-studio",
             "superstep-sqlite",
             "superstep-postgres",
+            "superstep-encryption",
             "superstep-tls",
             "superstep-llm",
             "superstep-agent",

@@ -182,7 +182,7 @@ fn a_key_encryption_key_is_replaced_although_process_after_process_is_killed() {
     let (kit, threads) = with_tenants(210);
     let mut kills = 0;
     let is_done = |at: usize| {
-        let process = killed(&kit, &both(), at, at % 2 == 0);
+        let process = killed(&kit, &both(), at, at.is_multiple_of(2));
         runs_to_its_end(process.rewrap_all(|_| {}))
     };
     while !is_done(kills) {
