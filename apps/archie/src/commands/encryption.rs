@@ -142,9 +142,8 @@ fn create_key(args: &KeyFileArgs, terminal: &dyn Terminal) -> anyhow::Result<Exi
         true => terminal.json(&json!({ "file": shown.to_string(), "key": id })),
         false => {
             terminal.line(&format!("key {id} is in {shown}"));
-            terminal.hint(
-                "keep a copy in another place: without the key, nobody can read the database",
-            );
+            terminal
+                .hint("keep a copy in another place: without the key, the database cannot be read");
         }
     }
     Ok(Exit::Done)
